@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
 """Compare estimates with simulations and write the tables of validation/estimate.
 
-    scripts/estimate-validation.py [--binary target/release/seeklab] [--requests N] [--only laws,loads,traces]
+    scripts/estimate-validation.py [--binary target/release/seeklab] [--requests N] [--only laws,loads,traces,until]
 
 laws.csv    service times of closed simulations beside those of the law
 loads.csv   response times of Poisson loads, 10 to 95 % of the highest sustained rate
 traces.csv  response times of traces at 30 and 60 % load
+until.csv   growth by --until beside a bisection over simulations
 errors.csv  largest errors by method, origin of the law and utilisation, from loads.csv and traces.csv
+
+The traces are those of ../shared/traces and examples/office-server.csv.zst.
 """
 import argparse
 import csv
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -23,6 +27,15 @@ SERVERS = ["constant", "exponential"]
 SCHEDULED = [("hp-c2247a", "c-look"), ("cheetah-36es", "c-look"), ("hp-c2247a", "sptf"), ("cheetah-36es", "sptf")]
 UTILISATIONS = [10, 30, 50, 70, 80, 90, 95]
 TRACE_DISKS = ["cheetah-36es", "atlas10k", "nearline-7200"]
+UNTIL_POISSON = [
+    (["exponential"], 40, [("response_mean_ms", 40), ("response_p99_ms", 150)]),
+    (["cheetah-36es"], 40, [("response_mean_ms", 20), ("response_p99_ms", 40), ("response_p99_ms", 20)]),
+    (["atlas10k"], 40, [("response_mean_ms", 20), ("response_p99_ms", 60)]),
+    (["nearline-7200"], 40, [("response_mean_ms", 30), ("response_p99_ms", 80)]),
+    (["cheetah-36es", "--scheduler", "c-look"], 40, [("response_mean_ms", 20), ("response_p99_ms", 80)]),
+    (["hp-c2247a", "--scheduler", "sptf"], 20, [("response_mean_ms", 40), ("response_p99_ms", 120)]),
+]
+UNTIL_TRACES = [("response_mean_ms", 20), ("response_p99_ms", 200)]
 
 
 class Seeklab:
@@ -109,25 +122,87 @@ def loads(seeklab, requests):
     write("loads.csv", rows)
 
 
+def trace_loads():
+    """Name, workload line and options of each trace. A trace of several devices stands for its first."""
+    shared = pathlib.Path(os.environ.get("SEEKLAB_SHARED", ROOT.parent / "shared")) / "traces"
+    wrap = ["--beyond", "wrap"]
+    return [
+        ("hpl-srt-ajw, device 0", f"replay,trace={shared / 'hpl-srt-ajw/ajw.1week.srt.zst'},device=0", wrap),
+        ("cloudphysics-sample", str(shared / "cloudphysics-sample/cloudPhysicsIO.vscsi.zst"), wrap),
+        ("fio-iolog-v3", str(shared / "fio-iolog-v3/oltp-poisson.iolog.zst"), wrap),
+        ("office-server", str(ROOT / "examples/office-server.csv.zst"), wrap),
+    ]
+
+
 def traces(seeklab, _requests):
     rows = []
-    for path in TRACES:
+    for name, line, options in trace_loads():
         for disk in TRACE_DISKS:
-            arguments = [disk, "-w", str(path), "--beyond", "wrap"]
+            arguments = [disk, "-w", line, *options]
             for share in [30, 60]:
                 grown = seeklab.json("estimate", *arguments, "--until", f"utilisation_pct<={share}")
-                factor = grown["until"]["growth"]
-                scaled = [*arguments, "--scaled", f"{factor:.6f}"]
+                scaled = [*arguments, "--scaled", f"{grown['until']['growth']:.6f}"]
                 estimated = seeklab.json("estimate", *scaled)
                 simulated = seeklab.json("simulate", *scaled)
-                row = row_of(disk, path.name, share, estimated, simulated)
+                row = row_of(disk, name, share, estimated, simulated)
                 for beside in estimated["beside"]:
                     row[f"{beside['method']}_mean_ms"] = beside["response_mean_ms"]
                 rows.append(row)
+                print(*row.values(), sep=", ", flush=True)
     write("traces.csv", rows)
 
 
-TRACES = []
+def bisected(seeklab, figure, bound, simulate):
+    """The greatest factor at which the simulated figure stays within the bound."""
+    def is_within(factor):
+        found = simulate(factor)
+        return not found["saturated"] and found[figure] <= bound
+    low = high = 1.0
+    if is_within(1.0):
+        while is_within(high * 2):
+            high *= 2
+        low, high = high, high * 2
+    else:
+        while not is_within(low / 2):
+            low /= 2
+        low, high = low / 2, low
+    while high / low > 1.002:
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if is_within(middle) else (low, middle)
+    return (low * high) ** 0.5
+
+
+def until(seeklab, requests):
+    rows = []
+
+    def compare(device, load, figure, bound, line, simulate):
+        found = seeklab.json("estimate", *device, *line, "--until", f"{figure}<={bound}")["until"]
+        growth = bisected(seeklab, figure, bound, simulate)
+        inside = found["growth_min"] is not None and found["growth_min"] <= growth <= found["growth_max"]
+        rows.append({
+            "device": " ".join(device), "load": load, "bound": found["bound"], "bisected_growth": round(growth, 5),
+            "estimated_growth": found["growth"], "error_pct": pct(found["growth"], growth),
+            "growth_min": found["growth_min"], "growth_max": found["growth_max"], "inside": inside,
+        })
+        print(*rows[-1].values(), sep=", ", flush=True)
+
+    count = 8 * requests
+    for device, rate, bounds in UNTIL_POISSON:
+        line = lambda rate: f"random,size=8KiB,read=100%,poisson={rate:.4f}/s,requests={count}"
+        simulate = lambda factor: seeklab.json("simulate", *device, "-w", line(rate * factor))
+        for figure, bound in bounds:
+            compare(device, f"poisson={rate}/s", figure, bound, ["-w", line(rate)], simulate)
+    for name, line, options in trace_loads():
+        for disk in TRACE_DISKS:
+            arguments = ["-w", line, *options]
+            simulate = lambda factor: seeklab.json("simulate", disk, *arguments, "--scaled", f"{factor:.8f}")
+            for figure, bound in UNTIL_TRACES:
+                compare([disk], name, figure, bound, arguments, simulate)
+    write("until.csv", rows)
+    for kind, of in [("Poisson", lambda row: row["load"].startswith("poisson")), ("traces", lambda row: not row["load"].startswith("poisson"))]:
+        errors_of = [abs(row["error_pct"]) for row in rows if of(row)]
+        inside = sum(row["inside"] for row in rows if of(row))
+        print(f"{kind}: largest error {max(errors_of)} %, inside the interval {inside} of {len(errors_of)}")
 
 
 def errors():
@@ -153,12 +228,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--binary", default=str(ROOT / "target/release/seeklab"))
     parser.add_argument("--requests", type=int, default=100_000)
-    parser.add_argument("--only", default="laws,loads,traces")
-    parser.add_argument("--trace", action="append", default=[], type=pathlib.Path, help="a trace, for traces.csv")
+    parser.add_argument("--only", default="laws,loads,traces,until")
     options = parser.parse_args()
-    TRACES.extend(options.trace)
     seeklab = Seeklab(options.binary)
-    parts = {"laws": laws, "loads": loads, "traces": traces}
+    parts = {"laws": laws, "loads": loads, "traces": traces, "until": until}
     for part in options.only.split(","):
         parts[part](seeklab, options.requests)
     errors()

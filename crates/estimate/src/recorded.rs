@@ -3,7 +3,7 @@
 //! | law | recursion |
 //! | --- | --- |
 //! | one server, the same with any queue | [`Lindley`] |
-//! | one server, depends on the queue | the service time of each request times the ratio of the means of the law |
+//! | one server, depends on the queue | the positioning part of each service time times its [ratio](PositioningRatios); without such parts, each service time times the ratio of the means of the law |
 //! | several servers | each request takes the server that is free first [Kiefer & Wolfowitz 1955] |
 //!
 //! The service time of each request comes with it: those of the run that sampled it one at a time keep what its
@@ -19,6 +19,7 @@ use seeklab_devices::service_law::ServiceLaw;
 use crate::error::{EstimateError, check_positive};
 use crate::method::{Estimate, Method, SHARES};
 use crate::moments::ServiceMoments;
+use crate::positioning::{PositioningRatios, RecordedService};
 use crate::queueing::{Lindley, ServedArrival, Steady, allen_cunneen, mg1};
 
 /// Arrivals of a trace with the service time of each request alone.
@@ -26,8 +27,10 @@ use crate::queueing::{Lindley, ServedArrival, Steady, allen_cunneen, mg1};
 pub struct RecordedLoad<'a> {
     /// Arrivals in order.
     pub arrivals: &'a [Instant],
-    /// Service time of each request, in seconds.
-    pub services_s: &'a [f64],
+    /// Service time of each request.
+    pub services: &'a [RecordedService],
+    /// Effect of a queue on positioning times; empty if the device has none.
+    pub ratios: &'a PositioningRatios,
     /// Factor by which the rate is multiplied: interarrival times are divided by it.
     pub growth: f64,
 }
@@ -37,7 +40,7 @@ const REQUESTS_MIN: u64 = 8;
 
 impl RecordedLoad<'_> {
     fn check(&self) -> Result<(), EstimateError> {
-        assert_eq!(self.arrivals.len(), self.services_s.len(), "every request has a service time");
+        assert_eq!(self.arrivals.len(), self.services.len(), "every request has a service time");
         check_positive("growth", self.growth)?;
         let requests = self.arrivals.len() as u64;
         if requests < REQUESTS_MIN {
@@ -62,17 +65,18 @@ impl RecordedLoad<'_> {
 
     fn requests(&self) -> impl Iterator<Item = ServedArrival> {
         let (first, growth) = (self.arrivals[0], self.growth);
-        self.arrivals.iter().zip(self.services_s).map(move |(arrival, service_s)| ServedArrival {
+        self.arrivals.iter().zip(self.services).map(move |(arrival, service)| ServedArrival {
             arrival_s: arrival.saturating_since(first).as_s() / growth,
-            service_s: *service_s,
+            service_s: service.service_s,
         })
     }
 
     /// Mean and variance of the service times.
     pub fn service(&self) -> ServiceMoments {
-        let count = self.services_s.len() as f64;
-        let mean_s = self.services_s.iter().sum::<f64>() / count;
-        let variance_s2 = self.services_s.iter().map(|time| (time - mean_s).powi(2)).sum::<f64>() / count;
+        let count = self.services.len() as f64;
+        let mean_s = self.services.iter().map(|service| service.service_s).sum::<f64>() / count;
+        let squares = self.services.iter().map(|service| (service.service_s - mean_s).powi(2));
+        let variance_s2 = squares.sum::<f64>() / count;
         ServiceMoments { mean_s, variance_s2 }
     }
 
@@ -104,15 +108,18 @@ pub fn recorded_responses_s(load: RecordedLoad, law: &ServiceLaw) -> Result<Vec<
         let mut queue = Lindley::new();
         return Ok(requests.map(|request| queue.push(request)).collect());
     }
-    Ok(queue_dependent(&requests.collect::<Vec<_>>(), law))
+    Ok(queue_dependent(&requests.collect::<Vec<_>>(), load, law))
 }
 
 /// One server whose service times shrink or grow with its queue.
-fn queue_dependent(requests: &[ServedArrival], law: &ServiceLaw) -> Vec<f64> {
+fn queue_dependent(requests: &[ServedArrival], load: RecordedLoad, law: &ServiceLaw) -> Vec<f64> {
     let longest = law.constant_from() as usize;
     let alone_s = law.mean_s(1.0);
     // Of a request chosen among n; a closed run chooses among one less than it keeps outstanding.
-    let ratios: Vec<f64> = (0..=longest).map(|n| law.mean_s(n as f64 + 1.0) / alone_s).collect();
+    let is_whole = load.ratios.is_empty();
+    let ratio =
+        |n: usize| if is_whole { law.mean_s(n as f64 + 1.0) / alone_s } else { load.ratios.at(n as f64) };
+    let ratios: Vec<f64> = (0..=longest).map(ratio).collect();
     let (mut free_s, mut arrived) = (f64::NEG_INFINITY, 0);
     let respond = |(index, request): (usize, &ServedArrival)| {
         let start_s = request.arrival_s.max(free_s);
@@ -121,7 +128,9 @@ fn queue_dependent(requests: &[ServedArrival], law: &ServiceLaw) -> Vec<f64> {
         }
         let outstanding = (arrived - index).min(longest);
         let ratio = if request.arrival_s >= free_s { 1.0 } else { ratios[outstanding] };
-        free_s = start_s + request.service_s * ratio;
+        let positioning_s = load.services[index].positioning_s.min(request.service_s);
+        let shortened_s = if is_whole { request.service_s } else { positioning_s };
+        free_s = start_s + request.service_s + shortened_s * (ratio - 1.0);
         free_s - request.arrival_s
     };
     requests.iter().enumerate().map(respond).collect()
@@ -153,9 +162,14 @@ pub fn recorded(load: RecordedLoad, law: &ServiceLaw) -> Result<Estimate, Estima
     let arrivals_per_s = load.arrivals_per_s();
     responses_s.sort_unstable_by(f64::total_cmp);
     let quantile = |share: f64| responses_s[((share * count) as usize).min(responses_s.len() - 1)];
-    // The law beyond the queue of one is that of the same requests in closed runs.
-    let fastest = law.points.iter().map(|point| point.service.mean_s() / law.mean_s(1.0)).fold(1.0, f64::min);
-    let saturation_per_s = 1.0 / (service.mean_s * fastest);
+    let fastest_s = if load.ratios.is_empty() || law.points.len() == 1 {
+        let ratios = law.points.iter().map(|point| point.service.mean_s() / law.mean_s(1.0));
+        service.mean_s * ratios.fold(1.0, f64::min)
+    } else {
+        let positioning_s = load.services.iter().map(|service| service.positioning_s).sum::<f64>() / count;
+        service.mean_s + positioning_s * (load.ratios.at(f64::INFINITY) - 1.0)
+    };
+    let saturation_per_s = 1.0 / fastest_s;
     Ok(Estimate {
         method: Method::Lindley,
         service,
@@ -209,6 +223,13 @@ mod tests {
         }
     }
 
+    /// Services without positioning times.
+    fn of(times_s: &[f64]) -> Vec<RecordedService> {
+        times_s.iter().map(|time| RecordedService { service_s: *time, positioning_s: 0.0 }).collect()
+    }
+
+    const NO_RATIOS: PositioningRatios = PositioningRatios::none();
+
     fn arrivals(times_s: &[u64]) -> Vec<Instant> {
         times_s.iter().map(|time| Instant::from_ns(time * 1_000_000_000)).collect()
     }
@@ -217,7 +238,8 @@ mod tests {
     fn recursion_is_that_of_a_hand_computed_queue() {
         let arrivals = arrivals(&[5, 5, 5, 6, 20, 21, 40, 50]);
         let services = [2.0, 2.0, 1.0, 1.0, 3.0, 1.0, 1.0, 1.0];
-        let load = RecordedLoad { arrivals: &arrivals, services_s: &services, growth: 1.0 };
+        let load =
+            RecordedLoad { arrivals: &arrivals, services: &of(&services), ratios: &NO_RATIOS, growth: 1.0 };
         let responses = recorded_responses_s(load, &law(&[(1, 1.0)])).unwrap();
         assert_eq!(responses, [2.0, 4.0, 5.0, 5.0, 3.0, 3.0, 1.0, 1.0]);
         // Twice the rate halves the interarrival times.
@@ -232,17 +254,27 @@ mod tests {
     fn queue_shortens_the_services_of_a_dependent_law() {
         let arrivals = arrivals(&[0, 0, 0, 10, 20, 30, 40, 50]);
         let services = [2.0; 8];
-        let load = RecordedLoad { arrivals: &arrivals, services_s: &services, growth: 1.0 };
+        let load =
+            RecordedLoad { arrivals: &arrivals, services: &of(&services), ratios: &NO_RATIOS, growth: 1.0 };
         // Alone 2 s, chosen among two 1 s, from a queue of one 1.5 s.
         let law = law(&[(1, 2.0), (2, 1.5), (3, 1.0)]);
         let responses = recorded_responses_s(load, &law).unwrap();
         assert_eq!(responses[..4], [2.0, 3.0, 4.5, 2.0]);
+        // Of each 2 s, half is positioning, of which a choice among two leaves a half.
+        let half: Vec<RecordedService> =
+            services.iter().map(|time| RecordedService { service_s: *time, positioning_s: 1.0 }).collect();
+        let ratios = PositioningRatios::of(vec![(1.0, 1.0), (2.0, 0.5)]);
+        let load = RecordedLoad { services: &half, ratios: &ratios, ..load };
+        assert_eq!(recorded_responses_s(load, &law).unwrap()[..4], [2.0, 3.5, 5.5, 2.0]);
+        let saturation = recorded(load, &law).unwrap().saturation_per_s.unwrap();
+        assert!((saturation - 1.0 / 1.5).abs() < 1e-12, "{saturation}");
     }
 
     #[test]
     fn several_servers_serve_together() {
         let arrivals = arrivals(&[0, 0, 0, 10, 20, 30, 40, 50]);
-        let load = RecordedLoad { arrivals: &arrivals, services_s: &[2.0; 8], growth: 1.0 };
+        let load =
+            RecordedLoad { arrivals: &arrivals, services: &of(&[2.0; 8]), ratios: &NO_RATIOS, growth: 1.0 };
         let two = ServiceLaw { servers: 2.0, ..law(&[(1, 2.0)]) };
         assert_eq!(recorded_responses_s(load, &two).unwrap()[..4], [2.0, 2.0, 4.0, 2.0]);
     }
@@ -251,7 +283,8 @@ mod tests {
     fn poisson_methods_know_nothing_of_bursts() {
         let burst: Vec<u64> = (0..20).flat_map(|i| [i * 100; 8]).collect();
         let arrivals = arrivals(&burst);
-        let load = RecordedLoad { arrivals: &arrivals, services_s: &[1.0; 160], growth: 1.0 };
+        let load =
+            RecordedLoad { arrivals: &arrivals, services: &of(&[1.0; 160]), ratios: &NO_RATIOS, growth: 1.0 };
         let [poisson, two_moments] = recorded_moments(load).unwrap();
         let recursion = recorded(load, &law(&[(1, 1.0)])).unwrap();
         assert_eq!(recursion.steady.response_mean_s, 4.5);
@@ -261,12 +294,13 @@ mod tests {
     #[test]
     fn traces_without_times_are_refused() {
         let arrivals = arrivals(&[3; 10]);
-        let load = RecordedLoad { arrivals: &arrivals, services_s: &[1.0; 10], growth: 1.0 };
+        let load =
+            RecordedLoad { arrivals: &arrivals, services: &of(&[1.0; 10]), ratios: &NO_RATIOS, growth: 1.0 };
         assert_eq!(
             recorded(load, &law(&[(1, 1.0)])).unwrap_err(),
             EstimateError::WithoutTimes { requests: 10 }
         );
-        let few = RecordedLoad { arrivals: &arrivals[..3], services_s: &[1.0; 3], growth: 1.0 };
+        let few = RecordedLoad { arrivals: &arrivals[..3], services: &load.services[..3], ..load };
         assert_eq!(
             recorded(few, &law(&[(1, 1.0)])).unwrap_err(),
             EstimateError::TooFewRequests { requests: 3, needed: 8 }

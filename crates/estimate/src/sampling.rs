@@ -18,6 +18,7 @@ use seeklab_core::{
 use seeklab_devices::service_law::{LawOrigin, LawPoint, ServiceLaw, ServiceTimes};
 
 use crate::error::EstimateError;
+use crate::positioning::RecordedService;
 
 /// Numbers outstanding at which laws are sampled.
 pub const OUTSTANDING: [u32; 9] = [1, 2, 3, 4, 8, 16, 32, 64, 128];
@@ -81,8 +82,8 @@ pub fn sample_law(
     Ok(ServiceLaw { origin: LawOrigin::Sampled, points, after_idle, servers, in_order, limits: Vec::new() })
 }
 
-/// Service times of requests that are served one at a time, each at its arrival or when the one before has completed,
-/// in seconds. Idle times between them are those of the arrivals.
+/// Service times of requests that are served one at a time, each at its arrival or when the one before has completed.
+/// Idle times between them are those of the arrivals.
 ///
 /// # Errors
 /// Requests that the device refuses.
@@ -90,18 +91,16 @@ pub fn services_one_at_a_time(
     build: &dyn Fn() -> Box<dyn Device>,
     requests: &Arc<[Request]>,
     arrivals: &[Instant],
-) -> Result<Vec<f64>, EstimateError> {
+) -> Result<Vec<RecordedService>, EstimateError> {
     assert_eq!(requests.len(), arrivals.len(), "every request has an arrival");
-    let mut services_s = Vec::with_capacity(requests.len());
+    let mut services = Vec::with_capacity(requests.len());
     let pace = |index: usize, free: Instant| arrivals[index].max(free);
     let mut workload = Members::new(requests, 1, pace);
     let mut device = build();
-    let observe = |completion: &Completion| {
-        services_s.push((completion.completed - completion.submitted).as_s());
-    };
+    let observe = |completion: &Completion| services.push(RecordedService::of(completion));
     let run = simulate(&mut workload, &mut *device, Limits::default(), observe);
     run.map_err(|error| EstimateError::Refused(error.to_string()))?;
-    Ok(services_s)
+    Ok(services)
 }
 
 fn mean(times: &[f64]) -> f64 {
@@ -173,7 +172,7 @@ impl Run {
 
 /// Members who send the requests of a list in its order. `pace` names the time of a request from its place in the list
 /// and the time at which its member became free.
-struct Members<F> {
+pub(crate) struct Members<F> {
     requests: Arc<[Request]>,
     next: usize,
     /// Times at which the members that are free send, the earliest last.
@@ -182,7 +181,7 @@ struct Members<F> {
 }
 
 impl<F: FnMut(usize, Instant) -> Instant> Members<F> {
-    fn new(requests: &Arc<[Request]>, members: u32, pace: F) -> Self {
+    pub(crate) fn new(requests: &Arc<[Request]>, members: u32, pace: F) -> Self {
         let free = vec![Instant::ZERO; members as usize];
         let mut workload = Self { requests: Arc::clone(requests), next: 0, free: Vec::new(), pace };
         free.into_iter().enumerate().for_each(|(index, free)| workload.release(index, free));
@@ -267,7 +266,7 @@ mod tests {
         let arrivals: Vec<Instant> = (0..50).map(|i| Instant::from_ns(i * 1_000_000)).collect();
         let services = services_one_at_a_time(&device("constant"), &requests, &arrivals).unwrap();
         assert_eq!(services.len(), 50);
-        assert!(services.windows(2).all(|pair| (pair[0] - pair[1]).abs() < 1e-12));
+        assert!(services.windows(2).all(|pair| (pair[0].service_s - pair[1].service_s).abs() < 1e-12));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::bench::{Bench, unfolded};
+use super::shared_trace;
 
 /// The figures of the first device.
 fn first(document: &Value) -> &Value {
@@ -111,22 +112,165 @@ fn overload_is_a_failed_check() {
 #[test]
 fn mistakes_are_explained() {
     let bench = Bench::new();
-    bench.write("at_once.csv", "arrival_ns,op,lbn,blocks\n".to_owned() + &"5,read,0,8\n".repeat(20));
-    bench.write("few.csv", "arrival_ns,op,lbn,blocks\n5,read,0,8\n9,read,0,8\n");
-    let fails = |arguments: &[&str], parts: &[&str]| {
+    let trace = |rows: &str| format!("arrival_ns,op,lbn,blocks\n{rows}");
+    bench.write("at_once.csv", trace(&"5,read,0,8\n".repeat(20)));
+    bench.write("few.csv", trace("5,read,0,8\n9,read,0,8\n"));
+    bench.write("empty.csv", trace(""));
+    bench.write("untimed.csv", "op,lbn,blocks\nread,0,8\n");
+    bench.write("negative.csv", trace("5,read,0,-8\n"));
+    bench.write("beyond.csv", trace(&"5,read,99999999999,8\n".repeat(20)));
+    bench.write("two.csv", "arrival_ns,op,lbn,blocks,device\n1,read,0,8,0\n2000000,read,8,8,1\n");
+    let poisson = "random,poisson=10/s";
+    for (arguments, parts) in [
+        (&["at_once.csv"][..], &["the same arrival time", "hint: "][..]),
+        (&["few.csv"], &["2 requests are too few"]),
+        (&["empty.csv"], &["empty.csv", "has no requests"]),
+        (&["untimed.csv", "--format", "csv"], &["the column `arrival_ns` is missing"]),
+        (&["negative.csv"], &["negative.csv, line 2", "blocks is `-8`", "0 to 4294967295 is allowed"]),
+        (&["beyond.csv"], &["lbn 99999999999", "the device, which has 2147483648 blocks", "hint: "]),
+        (&["two.csv"], &["several devices, such as 0 and 1", "replay,trace=two.csv,device=0"]),
+        (&["no-such.csv"], &["there is no such file"]),
+        (&["postmark"], &["depend on what their processes do", "--out TRACE"]),
+        (&["random,poisson=0/s"], &["`0/s` is out of range", "0.000001/s and 1000000000/s"]),
+        (&["random,size=0KiB,poisson=5/s"], &["0B is not a positive multiple", "512B"]),
+        (&["random,size=99TiB,poisson=5/s"], &["99TiB is more than the addresses span", "1TiB"]),
+        (&["random,read=150%,poisson=5/s"], &["allowed: at most 100%"]),
+        (&["random", "--closed", "0"], &["a population is 1 or more"]),
+        (&[poisson, "--until", "response_p99_ms<=1"], &["exceeds 1.000000 at any load", "10.000 ms"]),
+        (&[poisson, "--until", "response_p98_ms<=1"], &["response_p98_ms", "did you mean"]),
+        (&[poisson, "--until", "response_p99_ms<=-1"], &["-1 is out of range", "above 0"]),
+        (&[poisson, "--until", "response_p99_ms<=nan"], &["NaN is out of range"]),
+        (&[poisson, "--until", "response_p99_ms<="], &["is no number"]),
+        (&[poisson, "--until", "utilisation_pct<=100"], &["100 is out of range", "below 100"]),
+        (&[poisson, "--vary", "buffer=8..64"], &["is no stream of jobs"]),
+    ] {
         bench.run(&[&["estimate", "constant", "-w"], arguments].concat()).fails(parts);
-    };
-    fails(&["at_once.csv"], &["the same arrival time", "hint: "]);
-    fails(&["few.csv"], &["2 requests are too few"]);
-    fails(&["postmark"], &["depend on what their processes do", "--out TRACE"]);
-    fails(
-        &["random,poisson=10/s", "--until", "response_p99_ms<=1"],
-        &["exceeds 1.000000 at any load", "10.000 ms"],
+    }
+    // Another device may meet a bound that one exceeds at any load. If none does, the command fails.
+    let both = ["estimate", "constant", "exponential", "-w", poisson, "--until", "response_p50_ms<=9"];
+    let document = bench.json(&both);
+    assert_eq!(document["devices"][0]["until"], Value::Null, "{document}");
+    assert!(
+        document["devices"][0]["notes"].to_string().contains("exceeds 9.000000 at any load"),
+        "{document}"
     );
-    fails(&["random,poisson=10/s", "--until", "response_p98_ms<=1"], &["response_p98_ms", "did you mean"]);
-    fails(&["no-such.csv"], &["there is no such file"]);
-    let never = ["estimate", "immediate", "-w", "random,poisson=10/s", "--until", "response_mean_ms<=1"];
+    assert!(number(&document["devices"][1]["until"]["growth"]) > 1.0, "{document}");
+    bench
+        .run(&["estimate", "constant", "exponential", "-w", poisson, "--until", "response_p99_ms<=1"])
+        .fails(&["constant: --until", "exponential: --until"]);
+    let never = ["estimate", "immediate", "-w", poisson, "--until", "response_mean_ms<=1"];
     bench.run(&never).fails(&["stays within 1.000000 at any load"]);
+}
+
+#[test]
+fn trace_alone_has_the_figures_counted_by_hand() {
+    let bench = Bench::new();
+    // Over 10 s, device 0 is busy for 2 s with four requests, device 1 for 5 s with one.
+    let mut text = "arrival_ns,completion_ns,op,lbn,blocks,device\n".to_owned();
+    for begin_ms in [0_u64, 1_000, 2_000, 3_000] {
+        text += &format!("{},{},read,0,8,0\n", begin_ms * 1_000_000, (begin_ms + 500) * 1_000_000);
+    }
+    text += "5000000000,10000000000,write,0,8,1\n6000000000,,read,0,8,0\n";
+    bench.write("recorded.csv", text);
+    let document = bench.json(&["estimate", "-w", "recorded.csv", "--report", "laws.html"]);
+    assert_eq!((&document["method"], &document["bottleneck"]), (&"operational".into(), &1.into()));
+    close(&document["growth_max"], 2.0, 1e-9);
+    close(&document["outstanding_mean"], 0.7, 1e-9);
+    assert_eq!((&document["requests"], &document["requests_without_completion"]), (&5.into(), &1.into()));
+    let device = first(&document);
+    close(&device["utilisation_pct"], 20.0, 1e-9);
+    close(&device["demand_mean_ms"], 400.0, 1e-9);
+    close(&device["service_mean_ms"], 500.0, 1e-9);
+    let page = String::from_utf8(bench.read("laws.html")).unwrap();
+    assert!(page.contains("bounds of the throughput"), "the page has no bounds");
+    let text = bench.run(&["estimate", "-w", "recorded.csv"]).done();
+    assert!(text.contains("bottleneck") && text.contains("1 requests without a completion"), "{text}");
+}
+
+#[test]
+fn trace_alone_needs_a_trace_with_completions() {
+    let bench = Bench::new();
+    bench.write("open.csv", "arrival_ns,op,lbn,blocks\n5,read,0,8\n9,read,0,8\n");
+    bench.write("empty.csv", "arrival_ns,op,lbn,blocks\n");
+    for (arguments, parts) in [
+        (
+            &["-w", "random,poisson=5/s"][..],
+            &["is no trace, and no device is named", "hint: name a device"][..],
+        ),
+        (&["-w", "open.csv"], &["none of its 2 requests has a completion time", "hint: "]),
+        (&["-w", "empty.csv"], &["has no requests"]),
+        (&["-w", "open.csv", "--until", "response_mean_ms<=5"], &["--until: no device is named"]),
+        (&["-w", "open.csv", "--scheduler", "sptf"], &["--scheduler", "no device is named"]),
+        (&["-w", "open.csv", "--closed", "4"], &["--closed", "no device is named"]),
+    ] {
+        bench.run(&[&["estimate"], arguments].concat()).fails(parts);
+    }
+}
+
+/// The recorded server of the examples.
+const OFFICE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/office-server.csv.zst");
+
+#[test]
+fn laws_of_a_measured_trace_hold_together() {
+    let bench = Bench::new();
+    let document = bench.json(&["estimate", "-w", OFFICE]);
+    let info = bench.json(&["trace", "report", OFFICE]);
+    let device = first(&document);
+    // Little's law and the utilisation law, with figures that `trace report` computes in another way.
+    close(&document["response_mean_ms"], number(&info["summary"]["response_mean_ms"]), 1e-4);
+    let little = number(&document["throughput_per_s"]) * number(&document["response_mean_ms"]) / 1e3;
+    close(&document["outstanding_mean"], little, 1e-5);
+    let utilisation = number(&document["throughput_per_s"]) * number(&device["demand_mean_ms"]) / 10.0;
+    close(&device["utilisation_pct"], utilisation, 1e-4);
+    assert!(number(&device["service_mean_ms"]) < number(&device["response_mean_ms"]), "{device}");
+    close(&document["growth_max"], 100.0 / number(&device["utilisation_pct"]), 1e-6);
+}
+
+#[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
+fn laws_of_the_hpl_trace_have_the_figures_of_its_origin() {
+    let trace = shared_trace("hpl-srt-ajw").join("ajw.1week.srt.zst");
+    let document = Bench::new().json(&["estimate", "-w", trace.to_str().unwrap()]);
+    // Its page states 44,519 requests in 603,064 s on two disks.
+    assert_eq!(document["requests"], 44_519);
+    close(&document["elapsed_s"], 603_064.0, 1e-5);
+    let devices = document["devices"].as_array().unwrap();
+    assert_eq!((devices.len(), &document["bottleneck"]), (2, &0.into()));
+    // A disk of 1992 takes 10 to 40 ms for a request alone.
+    assert!(
+        devices.iter().all(|device| (10.0..40.0).contains(&number(&device["service_mean_ms"]))),
+        "{document}"
+    );
+    // Bounds of two devices do not meet: with many outstanding, the bottleneck decides.
+    let bounds = document["bounds"].as_array().unwrap();
+    close(&bounds.last().unwrap()["throughput_max_per_s"], number(&document["saturation_per_s"]), 1e-6);
+    assert!(number(&bounds[1]["balanced_throughput_min_per_s"]) > number(&bounds[1]["throughput_min_per_s"]));
+}
+
+#[test]
+fn growth_of_a_trace_is_that_of_bisected_simulations() {
+    let bench = Bench::new();
+    let bound = 20.0;
+    let found = bench.json(&[
+        "estimate",
+        "cheetah-36es",
+        "-w",
+        OFFICE,
+        "--beyond",
+        "wrap",
+        "--until",
+        "response_mean_ms<=20",
+    ]);
+    let until = &first(&found)["until"];
+    let mean_ms = |growth: f64| {
+        let scaled = format!("{growth:.9}");
+        let run =
+            bench.json(&["simulate", "cheetah-36es", "-w", OFFICE, "--beyond", "wrap", "--scaled", &scaled]);
+        number(&first(&run)["response_mean_ms"])
+    };
+    let growth = number(&until["growth"]);
+    assert!(mean_ms(growth * 0.95) < bound && mean_ms(growth * 1.05) > bound, "{until}");
+    assert!(number(&until["growth_min"]) < growth && growth < number(&until["growth_max"]), "{until}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod criticality_block;
 mod descriptions;
 mod errors;
 mod estimate;
+mod estimate_check;
 mod events;
 mod experiment;
 mod fifos;

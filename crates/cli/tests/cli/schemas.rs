@@ -63,6 +63,8 @@ fn documents_of_devices_and_simulations_conform_to_their_schemas() {
             "estimate-jobs",
             &["estimate", "berkeley-1975", "-w", "jobs,jobs=2,cycles=50,buffer=4,input=200/s,output=200/s"],
         ),
+        ("simulate", &["simulate", "hp-c2247a", "-w", "t.csv", "--estimate"]),
+        ("estimate-trace", &["estimate", "-w", "t.csv"]),
         ("experiment", &["experiment", "e.toml"]),
         ("schema", &["schema"]),
     ] {

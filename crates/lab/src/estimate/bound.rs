@@ -73,6 +73,9 @@ impl FromStr for Bound {
         if !value.is_finite() || value <= 0.0 {
             return Err(format!("{value} is out of range (hint: a bound is above 0)"));
         }
+        if name == "utilisation_pct" && value >= 100.0 {
+            return Err(format!("{value} is out of range (hint: a bound of the utilisation is below 100)"));
+        }
         Ok(Self { figure, value })
     }
 }
@@ -106,5 +109,6 @@ mod tests {
         );
         assert!(problem("response_p99_ms<=20ms").contains("`20ms` is no number"));
         assert!(problem("response_p99_ms<=-1").contains("out of range"));
+        assert!(problem("utilisation_pct<=100").contains("below 100"));
     }
 }

@@ -76,10 +76,8 @@ pub(crate) fn check(
     let simulated_mean_ms = response.map(|times| times.mean_ms);
     let mean = difference_pct(row.estimate.response_mean_ms, simulated_mean_ms);
     let p99 = difference_pct(row.estimate.response_p99_ms, response.map(|times| times.p99_ms));
-    let variation = match estimating.load.has_same_arrivals {
-        true => Variation::default(),
-        false => observed.variation(simulated),
-    };
+    let has_same_arrivals = estimating.load.has_same_arrivals;
+    let variation = if has_same_arrivals { Variation::default() } else { observed.variation(simulated) };
     let agrees = if row.saturated || is_saturated {
         let piles_up = is_saturated || observed.has_piled_up(row.estimate.saturation_per_s);
         Some(row.saturated == piles_up)
@@ -90,7 +88,7 @@ pub(crate) fn check(
         ];
         parts.into_iter().flatten().reduce(|one, other| one && other)
     };
-    let tests = observed.assumptions(&estimating.law, estimating.law_shape);
+    let tests = observed.assumptions(&estimating.law, estimating.law_shape, has_same_arrivals);
     let main = estimating.at(1.0).ok();
     let broken = |method: Option<Method>| broken(&tests, method);
     let beside = estimating.beside();

@@ -371,40 +371,56 @@ fn figures(method: &'static str, estimate: &job_slot::JobsEstimate) -> JobsMetho
 fn page(figures: &JobsEstimateFigures, vary: Option<&Vary>) -> Page {
     let names: Vec<&str> = figures.devices.iter().map(|device| device.device.as_str()).collect();
     let key = vary.map(|vary| vary.text.split('=').next().unwrap_or_default().to_owned());
-    let mut columns = vec!["device".to_owned()];
-    columns.extend(key.clone());
-    columns.extend(
-        ["method", "R s", "blocked s", "C_s s", "calls", "share", "wait ms", "error"].map(str::to_owned),
-    );
-    let mut rows = Vec::new();
+    let columns = |own: &[&str]| {
+        let named = ["device".to_owned()].into_iter().chain(key.clone()).chain(["method".to_owned()]);
+        named.chain(own.iter().map(|name| (*name).to_owned())).collect::<Vec<_>>()
+    };
+    let (mut rows, mut parts) = (Vec::new(), Vec::new());
     let mut notes = Vec::new();
     for device in &figures.devices {
         for point in &device.points {
             let at = point.value.map_or_else(String::new, |value| format!(" at {value}"));
             notes.extend(point.notes.iter().map(|note| format!("{}{at}: {note}", device.device)));
             for estimate in &point.estimates {
-                let mut row = vec![device.device.clone()];
-                row.extend(point.value.map(|value| value.to_string()));
-                row.extend([
-                    estimate.method.to_owned(),
+                let row = |own: Vec<String>| {
+                    let named = [device.device.clone()].into_iter();
+                    let named = named.chain(point.value.map(|value| value.to_string()));
+                    named.chain([estimate.method.to_owned()]).chain(own).collect::<Vec<_>>()
+                };
+                rows.push(row(vec![
                     format!("{:.2}", estimate.elapsed_s),
-                    format!("{:.2}", estimate.blocked_s),
-                    format!("{:.2}", estimate.system_processor_s),
                     format!("{:.0}", estimate.calls),
                     format!("{:.1} %", estimate.processor_share_pct),
-                    format!("{:.3}", estimate.wait_mean_ms),
                     match (estimate.error_mean_pct, estimate.error_max_pct) {
                         (Some(mean), Some(max)) => format!("{mean} % ({max})"),
                         _ => "-".to_owned(),
                     },
-                ]);
-                rows.push(row);
+                ]));
+                parts.push(row(vec![
+                    format!("{:.2}", estimate.blocked_s),
+                    format!("{:.2}", estimate.job_processor_s),
+                    format!("{:.2}", estimate.system_processor_s),
+                    format!("{:.3}", estimate.wait_mean_ms),
+                ]));
             }
         }
     }
-    let caption = "R: elapsed time. C_s: processor time of the system. Share: of the processor, for a ready job. Error: mean \
-                   and largest error of R in the validation, where the drives bind."
-        .to_owned();
+    let tables = vec![
+        PlainTable {
+            columns: columns(&["R s", "calls", "share", "error"]),
+            rows,
+            caption: "R: elapsed time. Share: of the processor, for a ready job. Error: mean and largest error of R in the \
+                      validation, where the drives bind."
+                .to_owned(),
+        },
+        PlainTable {
+            columns: columns(&["blocked s", "C_j s", "C_s s", "wait ms"]),
+            rows: parts,
+            caption: "Blocked: of one job slot. C_j, C_s: processor time of the jobs, and of the system. Wait: of a call in \
+                      the queue of its drive."
+                .to_owned(),
+        },
+    ];
     let plots = vary.map(|vary| plot(figures, vary)).into_iter().collect();
     Page {
         title: format!("{}: estimate for {}", figures.workload, names.join(", ")),
@@ -414,7 +430,7 @@ fn page(figures: &JobsEstimateFigures, vary: Option<&Vary>) -> Page {
         notes,
         sections: vec![PageSection {
             title: "Stream of jobs".to_owned(),
-            tables: vec![PlainTable { columns, rows, caption }],
+            tables,
             plots,
             ..PageSection::default()
         }],

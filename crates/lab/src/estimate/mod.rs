@@ -26,8 +26,8 @@ use seeklab_estimate::assumptions::{
     services_independent_of_idle, stationary_arrivals,
 };
 use seeklab_estimate::{
-    Estimate, EstimateError, Method, RecordedLoad, closed, open_poisson, recorded, recorded_moments,
-    services_one_at_a_time,
+    Estimate, EstimateError, Method, PositioningRatios, RecordedLoad, RecordedService, closed, open_poisson,
+    recorded, recorded_moments, services_one_at_a_time,
 };
 use seeklab_files::check_distinct;
 use seeklab_report::Page;
@@ -95,7 +95,9 @@ pub(crate) struct Estimating {
     /// Means of the requests that the law was made from.
     law_shape: Option<RequestShape>,
     /// Service times of recorded requests, one at a time, at the recorded rate.
-    services_s: Vec<f64>,
+    services: Vec<RecordedService>,
+    /// Effect of a queue on the positioning times of recorded requests.
+    ratios: PositioningRatios,
 }
 
 /// Estimates the workload on each device.
@@ -111,13 +113,28 @@ pub fn estimate(session: &Session, options: &EstimateOptions) -> Result<Estimate
         check_distinct(path, inputs.chain(workload.trace().map(PathBuf::from)))?;
     }
     let (mut figures, mut curves, mut saturated) = (Vec::new(), Vec::new(), None);
+    let mut unmet = Vec::new();
     for device in &devices {
         session.check()?;
         let estimating = Estimating::new(device, &workload, options.seed)?;
-        let (row, failure) = row(device, &estimating, options.until)?;
+        let (row, failure) = match row(device, &estimating, options.until) {
+            // The other devices may meet the bound.
+            Err(failure) if options.until.is_some() && devices.len() > 1 => {
+                let (mut row, overload) = row(device, &estimating, None)?;
+                row.notes.push(failure.to_string());
+                unmet.push(failure);
+                (row, overload)
+            }
+            result => result?,
+        };
         curves.push(page::Curve::of(&estimating, &row, options.report.is_some()));
         figures.push(row);
         saturated = saturated.or(failure);
+    }
+    if unmet.len() == devices.len()
+        && let Some(failure) = Failure::all(unmet)
+    {
+        return Err(failure);
     }
     let figures = EstimateFigures {
         seed: options.seed.0,
@@ -185,14 +202,21 @@ impl Estimating {
         let law =
             law::law(device, &load, &sample, seed).map_err(|failure| failure.context(device.label()))?;
         let law_shape = RequestShape::of(sample.iter().map(shape));
+        let ratios = match &load.times {
+            Times::Recorded(_) if law.points.len() > 1 && law.servers <= 1.0 => {
+                let build = || device.build(seed, "disk0").expect("the device was built before");
+                PositioningRatios::sample(&build, &sample).map_err(law::failure)?
+            }
+            Times::Recorded(_) | Times::Poisson { .. } | Times::Closed(_) => PositioningRatios::none(),
+        };
         let mut estimating =
-            Self { device: device.clone(), seed, law, load, law_shape, services_s: Vec::new() };
-        estimating.services_s = estimating.services_at(1.0)?;
+            Self { device: device.clone(), seed, law, load, law_shape, services: Vec::new(), ratios };
+        estimating.services = estimating.services_at(1.0)?;
         Ok(estimating)
     }
 
     /// Service times of recorded requests, one at a time, with the rate multiplied by a factor; empty of other loads.
-    fn services_at(&self, growth: f64) -> Result<Vec<f64>, Failure> {
+    fn services_at(&self, growth: f64) -> Result<Vec<RecordedService>, Failure> {
         let Times::Recorded(arrivals) = &self.load.times else { return Ok(Vec::new()) };
         let build = || self.device.build(self.seed, "disk0").expect("the device was built before");
         let first = arrivals.first().copied().unwrap_or(Instant::ZERO);
@@ -206,24 +230,26 @@ impl Estimating {
 
     /// The recorded load, its rate multiplied by a factor; `None` of other loads.
     fn recorded(&self, growth: f64) -> Option<RecordedLoad<'_>> {
-        self.recorded_with(&self.services_s, growth)
+        self.recorded_with(&self.services, growth)
     }
 
     /// The recorded load with these service times.
-    fn recorded_with<'a>(&'a self, services_s: &'a [f64], growth: f64) -> Option<RecordedLoad<'a>> {
+    fn recorded_with<'a>(&'a self, services: &'a [RecordedService], growth: f64) -> Option<RecordedLoad<'a>> {
         match &self.load.times {
-            Times::Recorded(arrivals) => Some(RecordedLoad { arrivals, services_s, growth }),
+            Times::Recorded(arrivals) => {
+                Some(RecordedLoad { arrivals, services, ratios: &self.ratios, growth })
+            }
             Times::Poisson { .. } | Times::Closed(_) => None,
         }
     }
 
     /// The estimate under the load multiplied by a factor: its rate, or its population.
     pub(crate) fn at(&self, growth: f64) -> Result<Estimate, EstimateError> {
-        self.at_with(&self.services_s, growth)
+        self.at_with(&self.services, growth)
     }
 
     /// As [`at`](Self::at), with these service times of recorded requests.
-    fn at_with(&self, services_s: &[f64], growth: f64) -> Result<Estimate, EstimateError> {
+    fn at_with(&self, services: &[RecordedService], growth: f64) -> Result<Estimate, EstimateError> {
         match &self.load.times {
             Times::Poisson { arrivals_per_s } => open_poisson(arrivals_per_s * growth, &self.law),
             Times::Closed(population) => {
@@ -232,7 +258,9 @@ impl Estimating {
                     seeklab_estimate::queueing::Population { members: members as u32, ..*population };
                 closed(population, &self.law)
             }
-            Times::Recorded(arrivals) => recorded(RecordedLoad { arrivals, services_s, growth }, &self.law),
+            Times::Recorded(arrivals) => {
+                recorded(RecordedLoad { arrivals, services, ratios: &self.ratios, growth }, &self.law)
+            }
         }
     }
 
@@ -258,10 +286,11 @@ impl Estimating {
             Times::Recorded(arrivals) => arrivals.as_slice(),
             Times::Poisson { .. } | Times::Closed(_) => &[],
         };
+        let services_s: Vec<f64> = self.services.iter().map(|service| service.service_s).collect();
         let mut tests: Vec<Assumption> = [
             poisson_arrivals(arrivals),
             stationary_arrivals(arrivals),
-            independent_services(&self.services_s),
+            independent_services(&services_s),
             services_independent_of_idle(&self.law).filter(|_| is_open),
         ]
         .into_iter()

@@ -5,7 +5,7 @@ use seeklab_core::{Instant, Operation, Status, TraceRecord};
 use seeklab_devices::service_law::ServiceLaw;
 use seeklab_estimate::assumptions::{
     Assumption, RequestShape, independent_services, limits_in_steady_state, no_faults, observed_after_idle,
-    poisson_arrivals, requests_of_the_law, stationary_arrivals,
+    poisson_arrivals, requests_of_the_law, services_independent_of_idle, stationary_arrivals,
 };
 use seeklab_traces::{Note, TraceError, TraceWriter};
 
@@ -27,8 +27,10 @@ pub(crate) struct Observed {
     arrivals: Vec<Instant>,
     completions: Vec<Instant>,
     shapes: Vec<(Operation, u64, u32)>,
+    /// True of the requests that a fault struck.
+    struck: Vec<bool>,
     requests: u64,
-    struck: u64,
+    struck_requests: u64,
 }
 
 /// Random variation of a run's figures: half the width of a 90 % interval, in percent.
@@ -42,13 +44,15 @@ impl Observed {
     /// Takes in a completed request. Requests come in order of arrival.
     fn push(&mut self, record: &TraceRecord) {
         self.requests += 1;
-        self.struck += u64::from(record.status != Status::Ok || !record.faults.is_empty());
+        let is_struck = record.status != Status::Ok || !record.faults.is_empty();
+        self.struck_requests += u64::from(is_struck);
         if let Some(completion) = record.completion
             && self.arrivals.len() < REQUESTS_MAX
         {
             self.arrivals.push(record.arrival);
             self.completions.push(completion);
             self.shapes.push((record.op, record.lbn, record.blocks));
+            self.struck.push(is_struck);
         }
     }
 
@@ -74,8 +78,8 @@ impl Observed {
         left > 0.0 && self.backlog() as f64 > left / 2.0
     }
 
-    /// Times by which requests prolonged busy periods, in seconds and order of completion, and of those among them that
-    /// arrived at an idle device the mean.
+    /// Times by which requests without a fault prolonged busy periods, in seconds and order of completion, and of those
+    /// among them that arrived at an idle device the mean.
     fn services_s(&self) -> (Vec<f64>, Option<f64>) {
         let mut order: Vec<usize> = (0..self.completions.len()).collect();
         order.sort_by_key(|index| self.completions[*index]);
@@ -85,6 +89,9 @@ impl Observed {
         for (place, index) in order.iter().enumerate() {
             let arrival = self.arrivals[*index];
             let before = place.checked_sub(1).map_or(arrival, |before| sorted[before]);
+            if self.struck[*index] {
+                continue;
+            }
             let service_s = sorted[place].saturating_since(before.max(arrival)).as_s();
             services_s.push(service_s);
             // All earlier arrivals had completed.
@@ -96,18 +103,28 @@ impl Observed {
         (services_s, (idle >= AFTER_IDLE_MIN).then(|| idle_sum_s / idle as f64))
     }
 
-    /// Tests of the assumptions on the run.
-    pub(super) fn assumptions(&self, law: &ServiceLaw, of_the_law: Option<RequestShape>) -> Vec<Assumption> {
+    /// Tests of the assumptions on the run. In a trace, the requests that meet an idle device may be others than those that
+    /// wait, so the effect of idle times is that of the law.
+    pub(super) fn assumptions(
+        &self,
+        law: &ServiceLaw,
+        of_the_law: Option<RequestShape>,
+        is_trace: bool,
+    ) -> Vec<Assumption> {
         let (services_s, after_idle_s) = self.services_s();
         let arrivals_per_s = (self.arrivals.len().max(1) - 1) as f64 / self.span_s().max(f64::MIN_POSITIVE);
         let mut tests: Vec<Assumption> = [
             poisson_arrivals(&self.arrivals),
             stationary_arrivals(&self.arrivals),
             independent_services(&services_s).filter(|_| law.servers <= 1.0),
-            after_idle_s
-                .filter(|_| law.servers <= 1.0)
-                .and_then(|after_idle_s| observed_after_idle(law, after_idle_s)),
-            Some(no_faults(self.struck, self.requests)),
+            if is_trace {
+                services_independent_of_idle(law)
+            } else {
+                after_idle_s
+                    .filter(|_| law.servers <= 1.0)
+                    .and_then(|after_idle_s| observed_after_idle(law, after_idle_s))
+            },
+            Some(no_faults(self.struck_requests, self.requests)),
             limits_in_steady_state(law, arrivals_per_s, self.span_s()),
         ]
         .into_iter()
@@ -229,7 +246,7 @@ mod tests {
             observed((0..200).flat_map(|pair| [(pair * 20, pair * 20 + 2), (pair * 20 + 1, pair * 20 + 7)]));
         assert_eq!(run.services_s().1, Some(0.002));
         let law = ServiceLaw::of_server(LawOrigin::Sampled, ServiceTimes::constant(0.005));
-        let tests = run.assumptions(&law, None);
+        let tests = run.assumptions(&law, None, false);
         let idle = tests.iter().find(|test| test.kind == AssumptionKind::ServicesIndependentOfIdle).unwrap();
         assert!(!idle.holds() && (idle.figure - 0.4).abs() < 1e-9, "{idle:?}");
     }

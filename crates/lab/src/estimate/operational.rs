@@ -344,7 +344,7 @@ fn page(figures: &TraceEstimateFigures) -> Page {
             number(bound.throughput_max_per_s),
         ]
     });
-    let tables = vec![
+    let mut tables = vec![
         PlainTable {
             columns: columns(&["device", "1/s", "busy", "mean ms", "outstanding", "alone ms", "busy ms", "demand ms"]),
             rows: devices.collect(),
@@ -360,12 +360,16 @@ fn page(figures: &TraceEstimateFigures) -> Page {
                       the rate of the trace."
                 .to_owned(),
         },
-        PlainTable {
+    ];
+    // The bounds of one device meet.
+    if figures.devices.len() > 1 {
+        tables.push(PlainTable {
             columns: columns(&["outstanding", "least 1/s", "least balanced", "most balanced", "most 1/s"]),
             rows: bounds.collect(),
-            caption: "Asymptotic and balanced bounds of the throughput with a constant number outstanding.".to_owned(),
-        },
-    ];
+            caption: "Asymptotic and balanced bounds of the throughput with a constant number outstanding."
+                .to_owned(),
+        });
+    }
     Page {
         title: format!("{}: operational laws of the trace alone", figures.workload),
         subtitle: String::new(),

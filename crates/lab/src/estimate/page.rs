@@ -56,7 +56,8 @@ impl Curve {
             self.points.iter().filter_map(|point| Some((point.0, pick(point)?))).collect::<Vec<_>>()
         };
         let mean = of(&|point| Some(point.1));
-        let most = self.points.iter().map(|point| point.1).fold(0.0, f64::max);
+        let times = || self.points.iter().flat_map(|point| [Some(point.1), point.2].into_iter().flatten());
+        let (least, most) = (times().fold(f64::INFINITY, f64::min), times().fold(0.0, f64::max));
         let mut series = vec![
             PlotSeries::new("mean", PlotMark::LineAndPoints, mean.clone()),
             PlotSeries::new("p99", PlotMark::LineAndPoints, of(&|point| point.2)),
@@ -70,15 +71,16 @@ impl Curve {
         let marks = [("this load", self.current_per_s), ("limit", self.limit_per_s)];
         for (name, rate) in marks {
             if let Some(rate) = rate {
-                series.push(PlotSeries::new(name, PlotMark::Guide, [(rate, 0.0), (rate, most)]));
+                series.push(PlotSeries::new(name, PlotMark::Guide, [(rate, least), (rate, most)]));
             }
         }
         Plot {
             title: format!("response time of {}", self.device),
-            caption: "Mean and 99th percentile by estimate, up to 97 % of the highest sustained rate."
+            caption: "Mean and 99th percentile by estimate, up to 97 % of the highest sustained rate. Thin vertical lines: \
+                      this load, and the limit. Thin curves: the error band of the mean."
                 .to_owned(),
             x: rate_per_s(),
-            y: PlotAxis::new("response time", "ms", PlotScale::ByValues),
+            y: PlotAxis::new("response time", "ms", PlotScale::Log),
             series,
         }
     }

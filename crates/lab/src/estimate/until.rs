@@ -1,6 +1,6 @@
 //! Growth of a load until a figure reaches its bound.
 
-use seeklab_estimate::{EstimateError, growth_until, recorded_responses_s};
+use seeklab_estimate::{EstimateError, RecordedService, growth_until, recorded_responses_s};
 
 use super::bound::Bound;
 use super::figures::{UntilFigures, rounded};
@@ -29,11 +29,11 @@ const SETTLED: f64 = 0.002;
 impl Estimating {
     /// Growth of the load until the bound, with its interval.
     pub(super) fn until(&self, bound: Bound) -> Result<UntilFigures, Failure> {
-        let (growth, services_s) = self.settled_growth(bound)?;
-        let error = self.error_of_estimates(bound, &services_s, growth);
+        let (growth, services) = self.settled_growth(bound)?;
+        let error = self.error_of_estimates(bound, &services, growth);
         let sampling = match &self.load.times {
-            Times::Poisson { .. } => self.error_of_law(bound, &services_s, growth),
-            Times::Recorded(_) => self.error_of_parts(bound, &services_s, growth),
+            Times::Poisson { .. } => self.error_of_law(bound, &services, growth),
+            Times::Recorded(_) => self.error_of_parts(bound, &services, growth),
             Times::Closed(_) => None,
         };
         // Both errors are independent; each is that of the logarithm of the growth, downwards and upwards.
@@ -52,23 +52,23 @@ impl Estimating {
 
     /// The growth, with the service times of recorded requests at that growth: idle times shrink as a load grows, and on a
     /// device that works in idle times the service times change with them.
-    fn settled_growth(&self, bound: Bound) -> Result<(f64, Vec<f64>), Failure> {
-        let mut services_s = self.services_s.clone();
-        let growth_with = |services_s: &[f64]| {
-            let growth = growth_until(bound.value(), |growth| self.figure(bound, services_s, growth));
+    fn settled_growth(&self, bound: Bound) -> Result<(f64, Vec<RecordedService>), Failure> {
+        let mut services = self.services.clone();
+        let growth_with = |services: &[RecordedService]| {
+            let growth = growth_until(bound.value(), |growth| self.figure(bound, services, growth));
             growth.map_err(|error| self.explained(bound, error))
         };
-        let mut growth = growth_with(&services_s)?;
-        if services_s.is_empty() {
-            return Ok((growth, services_s));
+        let mut growth = growth_with(&services)?;
+        if services.is_empty() {
+            return Ok((growth, services));
         }
         // Growths whose own service times say that the load may grow further, and that it may not.
         let (mut low, mut high): (Option<f64>, Option<f64>) = (None, None);
         for _ in 0..SAMPLES_MAX {
-            services_s = self.services_at(growth)?;
-            let next = growth_with(&services_s)?;
+            services = self.services_at(growth)?;
+            let next = growth_with(&services)?;
             if (next / growth - 1.0).abs() < SETTLED {
-                return Ok((next, services_s));
+                return Ok((next, services));
             }
             *(if next > growth { &mut low } else { &mut high }) = Some(growth);
             growth = match (low, high) {
@@ -76,20 +76,25 @@ impl Estimating {
                 _ => next,
             };
         }
-        Ok((growth, services_s))
+        Ok((growth, services))
     }
 
     /// Value of the bounded figure under the load multiplied by a factor.
-    fn figure(&self, bound: Bound, services_s: &[f64], growth: f64) -> Result<f64, EstimateError> {
-        let estimate = self.at_with(services_s, growth)?;
+    fn figure(&self, bound: Bound, services: &[RecordedService], growth: f64) -> Result<f64, EstimateError> {
+        let estimate = self.at_with(services, growth)?;
         let refused =
             EstimateError::Refused(format!("{} gives no {}", estimate.method.name(), bound.figure()));
         bound.value_in(&estimate).ok_or(refused)
     }
 
     /// Errors of the logarithm of the growth that follow from the errors of such estimates in the validation.
-    fn error_of_estimates(&self, bound: Bound, services_s: &[f64], growth: f64) -> Option<(f64, f64)> {
-        let estimate = self.at_with(services_s, growth).ok()?;
+    fn error_of_estimates(
+        &self,
+        bound: Bound,
+        services: &[RecordedService],
+        growth: f64,
+    ) -> Option<(f64, f64)> {
+        let estimate = self.at_with(services, growth).ok()?;
         let table = errors::errors(estimate.method, self.law.origin, estimate.steady.utilisation);
         let error = match bound.share() {
             Some(_) => table.response_p99_pct,
@@ -101,7 +106,7 @@ impl Estimating {
             return None;
         }
         let of = |factor: f64| {
-            growth_until(bound.value() * factor, |growth| self.figure(bound, services_s, growth)).ok()
+            growth_until(bound.value() * factor, |growth| self.figure(bound, services, growth)).ok()
         };
         errors_around(growth, of(1.0 - error), of(1.0 + error)?)
     }
@@ -122,7 +127,7 @@ impl Estimating {
     }
 
     /// Errors of the logarithm of the growth with service times that are longer, and shorter, by the error of the law.
-    fn error_of_law(&self, bound: Bound, services_s: &[f64], growth: f64) -> Option<(f64, f64)> {
+    fn error_of_law(&self, bound: Bound, services: &[RecordedService], growth: f64) -> Option<(f64, f64)> {
         let first = &self.law.points[0].service;
         let count = first.sorted_s().len().max(1) as f64;
         let of_sample = if first.sorted_s().is_empty() { 0.0 } else { first.deviation_s() / count.sqrt() };
@@ -130,7 +135,7 @@ impl Estimating {
         // Longer services are a shorter clock: times in units of the service time, so the rate and the bound scale.
         let of = |factor: f64| {
             let figure = |growth: f64| {
-                let value = self.figure(bound, services_s, growth * factor)?;
+                let value = self.figure(bound, services, growth * factor)?;
                 Ok(if bound.figure().ends_with("_ms") { value * factor } else { value })
             };
             growth_until(bound.value(), figure).ok()
@@ -140,8 +145,8 @@ impl Estimating {
 
     /// Errors of the logarithm of the growth without one part of the time after the other: the jackknife of
     /// [Efron & Tibshirani 1993, section 11.3].
-    fn error_of_parts(&self, bound: Bound, services_s: &[f64], growth: f64) -> Option<(f64, f64)> {
-        let count = services_s.len();
+    fn error_of_parts(&self, bound: Bound, services: &[RecordedService], growth: f64) -> Option<(f64, f64)> {
+        let count = services.len();
         if count < 100 * PARTS {
             return None;
         }
@@ -152,7 +157,7 @@ impl Estimating {
         let without = |part: usize| {
             let left_out = part * count / PARTS..(part + 1) * count / PARTS;
             let figure = |growth: f64| {
-                let load = self.recorded_with(services_s, growth).expect("it is recorded");
+                let load = self.recorded_with(services, growth).expect("it is recorded");
                 let responses = recorded_responses_s(load, &self.law)?;
                 let kept = responses.iter().enumerate().filter(|(index, _)| !left_out.contains(index));
                 let mut kept: Vec<f64> = kept.map(|(_, response_s)| response_s * 1e3).collect();

@@ -1,0 +1,162 @@
+//! `simulate --estimate`: flags an estimate that is off, and names the assumption that the load breaks.
+
+use serde_json::Value;
+
+use super::bench::{Bench, unfolded};
+
+/// Pseudorandom numbers below 1, the same on every machine.
+struct Draws(u64);
+
+impl Draws {
+    fn unit(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        (self.unit() * end as f64) as u64
+    }
+
+    /// Exponential time in nanoseconds.
+    fn exponential_ns(&mut self, rate_per_s: f64) -> u64 {
+        (-(1.0 - self.unit()).ln() / rate_per_s * 1e9) as u64
+    }
+}
+
+/// Writes a trace of reads from arrival, first block and number of blocks.
+fn write_trace(bench: &Bench, name: &str, requests: impl IntoIterator<Item = (u64, u64, u32)>) {
+    let mut text = "arrival_ns,op,lbn,blocks\n".to_owned();
+    for (arrival_ns, lbn, blocks) in requests {
+        text += &format!("{arrival_ns},read,{lbn},{blocks}\n");
+    }
+    bench.write(name, text);
+}
+
+/// The comparison with the estimate.
+fn check(bench: &Bench, arguments: &[&str]) -> Value {
+    let document = bench.json(&[&["simulate"], arguments, &["--estimate"]].concat());
+    document["devices"][0]["estimate_check"].clone()
+}
+
+/// Names of the assumptions that do not hold.
+fn broken(of: &Value) -> Vec<&str> {
+    of["broken_assumptions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|broken| broken["name"].as_str().unwrap())
+        .collect()
+}
+
+/// The comparison with M/G/1, which stands beside the recursion over a trace.
+fn mg1(check: &Value) -> &Value {
+    check["beside"].as_array().unwrap().iter().find(|method| method["method"] == "mg1").unwrap()
+}
+
+#[test]
+fn estimate_of_a_plain_load_agrees_and_nothing_is_broken() {
+    let bench = Bench::new();
+    let line = "random,read=100%,size=8KiB,poisson=70/s,requests=30000";
+    let check = check(&bench, &["cheetah-36es", "-w", line]);
+    assert_eq!(check["agrees"], true, "{check}");
+    assert!(broken(&check).is_empty(), "{check}");
+    assert!(check["response_mean_variation_pct"].as_f64().unwrap() > 0.1, "{check}");
+    let run = bench.run(&["simulate", "cheetah-36es", "-w", line, "--estimate"]);
+    let said = unfolded(&(run.stdout + &run.stderr));
+    assert!(said.contains("the estimate by `mg1` agrees with the simulation"), "{said}");
+}
+
+#[test]
+fn bursts_told_as_poisson_arrivals_are_named() {
+    let bench = Bench::new();
+    let (mut draws, mut now) = (Draws(1), 0);
+    let bursts = (0..8_000_u64).map(|index| {
+        now += if index % 16 == 0 { draws.exponential_ns(1.0) } else { 0 };
+        (now, index * 7_919 % 1_000_000, 8)
+    });
+    write_trace(&bench, "bursts.csv", bursts);
+    let check = check(&bench, &["constant", "-w", "bursts.csv"]);
+    assert_eq!((&check["estimate"]["method"], broken(&check).len()), (&"lindley".into(), 0));
+    let poisson = mg1(&check);
+    assert_eq!(poisson["agrees"], false, "{check}");
+    assert_eq!(broken(poisson), ["poisson_arrivals"], "{check}");
+    let run = bench.run(&["simulate", "constant", "-w", "bursts.csv", "--estimate"]);
+    let said = unfolded(&(run.stdout + &run.stderr));
+    assert!(said.contains("`mg1` would be off by -") && said.contains("`poisson_arrivals`"), "{said}");
+}
+
+#[test]
+fn trend_of_the_rate_is_named() {
+    let bench = Bench::new();
+    let (mut draws, mut now) = (Draws(2), 0);
+    let growing = (0..20_000_u64).map(|index| {
+        now += draws.exponential_ns(20.0 + index as f64 / 333.0);
+        (now, index * 7_919 % 1_000_000, 8)
+    });
+    write_trace(&bench, "growing.csv", growing);
+    let check = check(&bench, &["constant", "-w", "growing.csv"]);
+    assert_eq!(mg1(&check)["agrees"], false, "{check}");
+    assert_eq!(broken(mg1(&check)), ["stationary_arrivals"], "{check}");
+}
+
+#[test]
+fn sequential_runs_correlate_services_and_are_named() {
+    let bench = Bench::new();
+    let (mut draws, mut now, mut next) = (Draws(3), 0, 0);
+    // Stretches of 100 random reads and of 100 sequential ones, which the buffer answers.
+    let runs = (0..40_000_u64).map(|index| {
+        now += draws.exponential_ns(150.0);
+        next = if index / 100 % 2 == 0 { draws.below(60_000_000) / 8 * 8 } else { next + 8 };
+        (now, next, 8)
+    });
+    write_trace(&bench, "runs.csv", runs);
+    let check = check(&bench, &["cheetah-36es", "-w", "runs.csv"]);
+    assert_eq!(mg1(&check)["agrees"], false, "{check}");
+    assert!(mg1(&check)["response_mean_difference_pct"].as_f64().unwrap() < -10.0, "{check}");
+    assert_eq!(broken(mg1(&check)), ["independent_services"], "{check}");
+}
+
+#[test]
+fn faults_are_named() {
+    let bench = Bench::new();
+    // The runs that sample the law end before the fault begins.
+    let line = "random,read=100%,size=8KiB,poisson=60/s,requests=40000";
+    let fault = ["--fault", "delay,add=40ms,after=25000"];
+    let check = check(&bench, &[&["cheetah-36es", "-w", line][..], &fault].concat());
+    assert_eq!(check["agrees"], false, "{check}");
+    assert_eq!(broken(&check), ["no_faults"], "{check}");
+    assert!((check["broken_assumptions"][0]["figure"].as_f64().unwrap() - 0.375).abs() < 0.01, "{check}");
+}
+
+#[test]
+fn burst_of_a_limit_that_outlasts_the_run_is_named() {
+    let bench = Bench::new();
+    bench.write(
+        "limited.toml",
+        "kind = 'limit'\n[[requests]]\nrate = '100/s'\nburst = 20000\n[device]\nkind = 'constant'\n\
+         capacity_blocks = 1000000\nblock_size = '512B'\nservice_time = '1ms'\n",
+    );
+    // 50 requests a second beyond the limit use the burst up in 400 s; the run ends before.
+    let short = check(&bench, &["limited.toml", "-w", "random,poisson=150/s,requests=15000"]);
+    assert_eq!((&short["agrees"], &short["estimate"]["method"]), (&false.into(), &Value::Null), "{short}");
+    assert_eq!(broken(&short), ["limits_in_steady_state"], "{short}");
+    let steady = check(&bench, &["limited.toml", "-w", "random,poisson=80/s,requests=15000"]);
+    assert_eq!(steady["agrees"], true, "{steady}");
+    assert!(broken(&steady).is_empty(), "{steady}");
+}
+
+#[test]
+fn requests_outside_the_law_are_named() {
+    let bench = Bench::new();
+    // Of a long trace, the law is sampled in eight stretches. Long reads lie between two of them.
+    let mut draws = Draws(4);
+    let requests = (0..120_000_u64).map(|index| {
+        let blocks = if (6_000..16_000).contains(&index) { 256 } else { 8 };
+        (index, draws.below(60_000_000), blocks)
+    });
+    write_trace(&bench, "long.csv", requests);
+    let check = check(&bench, &["cheetah-36es", "-w", "long.csv", "--closed", "4"]);
+    let difference = check["response_mean_difference_pct"].as_f64().unwrap();
+    assert!(difference < -1.0, "{check}");
+    assert_eq!(broken(&check), ["sizes_of_the_law"], "{check}");
+}
