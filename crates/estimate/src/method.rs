@@ -18,6 +18,8 @@ pub enum Method {
     FinitePopulation,
     /// Lindley's recursion over arrivals.
     Lindley,
+    /// Lindley's recursion with service times that the queue shortens, for a device that reorders it.
+    LindleyReordered,
     /// Allen-Cunneen from two moments of arrivals and service.
     AllenCunneen,
 }
@@ -32,6 +34,7 @@ impl Method {
             Self::Closed => "closed",
             Self::FinitePopulation => "finite_population",
             Self::Lindley => "lindley",
+            Self::LindleyReordered => "lindley_reordered",
             Self::AllenCunneen => "allen_cunneen",
         }
     }

@@ -171,7 +171,11 @@ pub fn recorded(load: RecordedLoad, law: &ServiceLaw) -> Result<Estimate, Estima
     };
     let saturation_per_s = 1.0 / fastest_s;
     Ok(Estimate {
-        method: Method::Lindley,
+        method: if law.points.len() > 1 && law.servers <= 1.0 {
+            Method::LindleyReordered
+        } else {
+            Method::Lindley
+        },
         service,
         steady: Steady {
             throughput_per_s: arrivals_per_s,
@@ -266,7 +270,9 @@ mod tests {
         let ratios = PositioningRatios::of(vec![(1.0, 1.0), (2.0, 0.5)]);
         let load = RecordedLoad { services: &half, ratios: &ratios, ..load };
         assert_eq!(recorded_responses_s(load, &law).unwrap()[..4], [2.0, 3.5, 5.5, 2.0]);
-        let saturation = recorded(load, &law).unwrap().saturation_per_s.unwrap();
+        let estimate = recorded(load, &law).unwrap();
+        assert_eq!(estimate.method, Method::LindleyReordered);
+        let saturation = estimate.saturation_per_s.unwrap();
         assert!((saturation - 1.0 / 1.5).abs() < 1e-12, "{saturation}");
     }
 

@@ -11,7 +11,7 @@ use seeklab_traces::TraceWriter;
 use serde::Serialize;
 
 use crate::devices::{Resolved, Setup, resolve};
-use crate::estimate::{EstimateCheck, Observed, Observer, check};
+use crate::estimate::{EstimateCheck, Observed, Observer, check, check_method};
 use crate::events::{EventFile, Until};
 use crate::failure::Failure;
 use crate::jobs::JobsSummary;
@@ -183,6 +183,9 @@ pub fn simulate(session: &Session, options: &SimulateOptions) -> Result<Simulate
     let devices: Vec<Resolved> =
         options.devices.iter().map(|name| resolve(name, &options.setup)).collect::<Result<_, _>>()?;
     let workload = resolve_workload(&options.workload, &options.workload_options)?;
+    if options.estimate {
+        check_method(&workload).map_err(|failure| failure.context("--estimate"))?;
+    }
     let outputs = outputs("--out", options.out.as_deref(), &devices)?;
     let events = outputs_of_events(options, &devices)?;
     for path in options.report.iter().chain(outputs.iter().chain(&events).flatten()) {

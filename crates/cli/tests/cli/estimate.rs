@@ -35,6 +35,30 @@ fn simple_servers_have_the_figures_of_theory() {
 }
 
 #[test]
+fn documents_have_the_figures_that_scripts_read() {
+    let bench = Bench::new();
+    let document = bench.json(&["estimate", "hp-c2247a", "-w", "random,read=100%,poisson=20/s"]);
+    for key in [
+        "service_mean_ms",
+        "service_sd_ms",
+        "utilisation_pct",
+        "response_mean_ms",
+        "response_p50_ms",
+        "response_p90_ms",
+        "response_p95_ms",
+        "response_p99_ms",
+        "response_p999_ms",
+        "outstanding_mean",
+        "saturation_per_s",
+    ] {
+        assert!(number(&first(&document)[key]) > 0.0, "{key}: {document}");
+    }
+    assert!(number(&first(&document)["error_pct"]["response_mean_pct"]) > 0.0, "{document}");
+    assert!(!first(&document)["assumptions"].as_array().unwrap().is_empty(), "{document}");
+    assert!(first(&document)["method"].is_string(), "{document}");
+}
+
+#[test]
 fn closed_loads_have_the_figures_of_theory() {
     let bench = Bench::new();
     let closed = bench.json(&["estimate", "constant", "-w", "random", "--closed", "8"]);

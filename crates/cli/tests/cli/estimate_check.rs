@@ -160,3 +160,11 @@ fn requests_outside_the_law_are_named() {
     assert!(difference < -1.0, "{check}");
     assert_eq!(broken(&check), ["sizes_of_the_law"], "{check}");
 }
+
+#[test]
+fn loads_without_a_method_are_refused_before_anything_runs() {
+    let bench = Bench::new();
+    let parts = ["--estimate: --workload `postmark`", "depend on what their processes do"];
+    bench.run(&["simulate", "constant", "-w", "postmark", "--estimate", "--out", "t.csv"]).fails(&parts);
+    assert!(!bench.path("t.csv").exists());
+}

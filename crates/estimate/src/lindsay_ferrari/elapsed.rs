@@ -40,7 +40,7 @@ impl Demand {
     /// Equation (5): processor time that the jobs receive within an elapsed time `R`, in seconds.
     pub fn received_s(&self, elapsed_s: f64) -> f64 {
         (elapsed_s - self.system_processor_s)
-            * (1.0 - (self.blocked_s / elapsed_s).powf(self.multiprogramming))
+            * (1.0 - power(self.blocked_s / elapsed_s, self.multiprogramming))
     }
 
     /// Equation (6): `P(R)`, divided by `R^M` so that it neither overflows nor vanishes.

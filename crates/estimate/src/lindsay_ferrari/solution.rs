@@ -76,29 +76,38 @@ pub(super) struct Evaluation {
     pub(super) processor_share: f64,
 }
 
+/// Requests of a drive, and the times that equation (6) joins, for a processor share and a wait.
+fn demand(parameters: &Parameters, processor_share: f64, wait_s: f64) -> (f64, Demand) {
+    let (mut requests, mut blocked_s) = (0.0, 0.0);
+    for state in &parameters.states {
+        let request = parameters.request(state, processor_share, wait_s);
+        let of_state = parameters.sectors * state.share / request.sectors;
+        requests += of_state;
+        blocked_s += of_state * request.blocked_s;
+    }
+    let requests_per_drive = requests / parameters.drives;
+    let demand = Demand {
+        job_processor_s: parameters.job_processor_s,
+        system_processor_s: parameters.system_processor_s(requests_per_drive),
+        blocked_s: blocked_s / parameters.multiprogramming,
+        multiprogramming: parameters.multiprogramming,
+    };
+    (requests_per_drive, demand)
+}
+
 impl Evaluation {
     /// Figure 3 or 4, then (A.1), (6) and (12).
     pub(super) fn new(parameters: &Parameters, processor_share: f64, wait_s: f64) -> Self {
-        let (mut requests, mut blocked_s) = (0.0, 0.0);
-        for state in &parameters.states {
-            let request = parameters.request(state, processor_share, wait_s);
-            let of_state = parameters.sectors * state.share / request.sectors;
-            requests += of_state;
-            blocked_s += of_state * request.blocked_s;
-        }
-        let requests_per_drive = requests / parameters.drives;
-        let blocked_s = blocked_s / parameters.multiprogramming;
-        let system_processor_s = parameters.system_processor_s(requests_per_drive);
-        let demand = Demand {
-            job_processor_s: parameters.job_processor_s,
-            system_processor_s,
-            blocked_s,
-            multiprogramming: parameters.multiprogramming,
-        };
+        let (requests_per_drive, demand) = demand(parameters, processor_share, wait_s);
         let elapsed_s = demand.elapsed_s();
-        let ready_s = parameters.multiprogramming * (elapsed_s - blocked_s);
-        let processor_share = (parameters.job_processor_s / ready_s).min(1.0);
-        Self { requests_per_drive, blocked_s, system_processor_s, elapsed_s, processor_share }
+        let ready_s = parameters.multiprogramming * (elapsed_s - demand.blocked_s);
+        Self {
+            requests_per_drive,
+            blocked_s: demand.blocked_s,
+            system_processor_s: demand.system_processor_s,
+            elapsed_s,
+            processor_share: (parameters.job_processor_s / ready_s).min(1.0),
+        }
     }
 
     pub(super) fn traffic(&self, parameters: &Parameters) -> Traffic {
@@ -153,10 +162,19 @@ impl Solver<'_> {
         Evaluation::new(self.parameters, processor_share, wait_s)
     }
 
-    /// Right side of (12) less its left side.
+    /// Right side of (12) less its left side, times a positive factor.
+    ///
+    /// By (12), a share `r` means the elapsed time `U + C_j / (M r)`. Beyond `max(C_s, U)` the polynomial (6), divided by
+    /// `R^M`, rises with `R` and is 0 at the elapsed time of the share alone. So its sign says which of both is greater, and
+    /// (6) need not be solved.
     fn excess(&mut self, processor_share: f64, wait_s: f64) -> Place {
-        let evaluation = self.evaluate(processor_share, wait_s);
-        Place { at: processor_share, value: evaluation.processor_share - processor_share }
+        self.evaluations += 1;
+        let (_, demand) = demand(self.parameters, processor_share, wait_s);
+        let ready_s = demand.job_processor_s / (demand.multiprogramming * processor_share);
+        let value = processor_share * demand.polynomial(demand.blocked_s + ready_s) / demand.job_processor_s;
+        // A job has at most the whole processor.
+        let value = if processor_share >= 1.0 { value.min(0.0) } else { value };
+        Place { at: processor_share, value }
     }
 
     /// Finds the places where (12) jumps.

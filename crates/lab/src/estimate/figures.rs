@@ -53,8 +53,8 @@ pub struct DeviceEstimate {
 /// Figures of one method.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 pub struct MethodFigures {
-    /// Method of the figures: `mg1`, `departure_chain`, `birth_death`, `closed`, `finite_population`, `lindley` or
-    /// `allen_cunneen`; null if the device cannot sustain the load.
+    /// Method of the figures: `mg1`, `departure_chain`, `birth_death`, `closed`, `finite_population`, `lindley`,
+    /// `lindley_reordered` or `allen_cunneen`; null if the device cannot sustain the load.
     pub method: Option<&'static str>,
     /// Mean service time.
     pub service_mean_ms: Option<f64>,

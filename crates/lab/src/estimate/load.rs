@@ -5,7 +5,7 @@ use std::sync::Arc;
 use seeklab_core::{Arrival, Capabilities, Duration, Instant, Operation, Request, Seed, Workload};
 use seeklab_devices::service_law::{Addresses, Demand, SizeShare};
 use seeklab_estimate::queueing::Population;
-use seeklab_workloads::replay::{Mode, Replay, ReplaySpec, Survey};
+use seeklab_workloads::replay::{ArrivalMode, Mode, Replay, ReplaySpec, Survey};
 use seeklab_workloads::synthetic::{
     AddressDistribution, ArrivalSpec, Pace, SizeSpec, SyntheticSpec, TimeDistribution,
 };
@@ -53,16 +53,39 @@ pub(super) struct Load {
     pub(super) notes: Vec<String>,
 }
 
+/// Checks that a load has a method of estimates.
+///
+/// # Errors
+/// Requests that depend on processes, or arrivals that depend on completions.
+pub(crate) fn check_method(workload: &ResolvedWorkload) -> Result<(), Failure> {
+    match &workload.spec {
+        WorkloadSpec::Replay(spec) if matches!(spec.arrivals, ArrivalMode::Think | ArrivalMode::Follow) => {
+            Err(completions_without_method())
+        }
+        WorkloadSpec::Synthetic(_) | WorkloadSpec::Replay(_) => Ok(()),
+        _ => Err(processes_without_method(workload)),
+    }
+}
+
+fn processes_without_method(workload: &ResolvedWorkload) -> Failure {
+    Failure::new(format!(
+        "--workload `{}`: its requests depend on what their processes do, for which no method is there",
+        workload.name
+    ))
+    .hint("simulate it with --out TRACE, then estimate that trace")
+}
+
+fn completions_without_method() -> Failure {
+    Failure::new("--think and --follow: these arrivals depend on completions, for which no method is there")
+        .hint("estimate the trace with --open, --scaled F or --closed N")
+}
+
 /// Returns the load of a workload on a device.
 pub(super) fn load(device: &Resolved, workload: &ResolvedWorkload, seed: Seed) -> Result<Load, Failure> {
     match &workload.spec {
         WorkloadSpec::Synthetic(spec) => synthetic(device, workload, spec, seed),
         WorkloadSpec::Replay(spec) => replay(device, workload, spec),
-        _ => Err(Failure::new(format!(
-            "--workload `{}`: its requests depend on what their processes do, for which no method is there",
-            workload.name
-        ))
-        .hint("simulate it with --out TRACE, then estimate that trace")),
+        _ => Err(processes_without_method(workload)),
     }
 }
 
@@ -178,10 +201,7 @@ fn replay(device: &Resolved, workload: &ResolvedWorkload, spec: &ReplaySpec) -> 
         Mode::Open | Mode::Scaled { .. } => None,
         Mode::Closed { population } => Some(Population { members: population, think_mean_s: 0.0 }),
         Mode::Think | Mode::Follow { .. } => {
-            return Err(Failure::new(
-                "--think and --follow: these arrivals depend on completions, for which no method is there",
-            )
-            .hint("estimate the trace with --open, --scaled F or --closed N"));
+            return Err(completions_without_method());
         }
     };
     if population.is_some() {

@@ -37,6 +37,7 @@ use crate::failure::Failure;
 use crate::output::VERSION;
 use crate::session::Session;
 use crate::workload::{ResolvedWorkload, WorkloadOptions, resolve_workload};
+pub(crate) use load::check_method;
 use load::{Load, Times, load};
 
 pub use bound::Bound;
