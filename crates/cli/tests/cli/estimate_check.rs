@@ -62,12 +62,12 @@ fn estimate_of_a_plain_load_agrees_and_nothing_is_broken() {
     assert!(broken(&check).is_empty(), "{check}");
     assert!(check["response_mean_variation_pct"].as_f64().unwrap() > 0.1, "{check}");
     let run = bench.run(&["simulate", "cheetah-36es", "-w", line, "--estimate"]);
-    let said = unfolded(&(run.stdout + &run.stderr));
-    assert!(said.contains("the estimate by `mg1` agrees with the simulation"), "{said}");
+    let output = unfolded(&(run.stdout + &run.stderr));
+    assert!(output.contains("the estimate by `mg1` agrees with the simulation"), "{output}");
 }
 
 #[test]
-fn bursts_told_as_poisson_arrivals_are_named() {
+fn bursts_in_place_of_poisson_arrivals_are_named() {
     let bench = Bench::new();
     let (mut draws, mut now) = (Draws(1), 0);
     let bursts = (0..8_000_u64).map(|index| {
@@ -81,8 +81,8 @@ fn bursts_told_as_poisson_arrivals_are_named() {
     assert_eq!(poisson["agrees"], false, "{check}");
     assert_eq!(broken(poisson), ["poisson_arrivals"], "{check}");
     let run = bench.run(&["simulate", "constant", "-w", "bursts.csv", "--estimate"]);
-    let said = unfolded(&(run.stdout + &run.stderr));
-    assert!(said.contains("`mg1` would be off by -") && said.contains("`poisson_arrivals`"), "{said}");
+    let output = unfolded(&(run.stdout + &run.stderr));
+    assert!(output.contains("`mg1` would be off by -") && output.contains("`poisson_arrivals`"), "{output}");
 }
 
 #[test]
