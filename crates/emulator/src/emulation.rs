@@ -99,6 +99,8 @@ pub struct Emulation {
     transfers: Option<Transfers>,
     clock: Clock,
     block_bytes: u64,
+    /// Blocks of each drive, if the model is a bank of drives; its drives lie one after the other.
+    drive_blocks: u64,
     /// Outstanding requests by the number under which the model knows them.
     outstanding: Vec<Option<Outstanding>>,
     free: Vec<u64>,
@@ -206,6 +208,7 @@ impl Emulation {
             transfers: None,
             clock,
             block_bytes,
+            drive_blocks: u64::MAX,
             outstanding: Vec::new(),
             free: Vec::new(),
             at_once: Vec::new(),
@@ -230,6 +233,13 @@ impl Emulation {
             lead: None,
             send_cost: None,
         }
+    }
+
+    /// Serves drives of that many blocks each, one after the other in the store. The model is a bank that has a device for
+    /// each.
+    #[must_use]
+    pub fn of_drives(self, drive_blocks: u64) -> Self {
+        Self { drive_blocks, ..self }
     }
 
     /// Transfers data by `transfers`, which go to the same file as its store.
@@ -342,11 +352,13 @@ impl Emulation {
         let op = command.action.operation().expect("block status was answered");
         let classes = self.classes.as_mut();
         let criticality = classes.map(|classes| classes.at_arrival(op, offset, length)).unwrap_or_default();
+        let block = offset / self.block_bytes;
         let request = Request {
             id: RequestId(id),
             fua: command.fua,
             criticality,
-            ..Request::new(id, op, offset / self.block_bytes, (length / self.block_bytes) as u32)
+            device: (block / self.drive_blocks) as u16,
+            ..Request::new(id, op, block % self.drive_blocks, (length / self.block_bytes) as u32)
         };
         // A discard or flush of nothing takes no model time.
         if request.blocks == 0 && op != Operation::Flush {

@@ -4,10 +4,10 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use seeklab_workloads::jobs::JobsFigures;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Figures of a stream of jobs. Its serialized form is a part of JSON documents.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobsSummary {
     /// True if every job ended.
     pub finished: bool,

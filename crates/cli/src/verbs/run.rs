@@ -1,7 +1,7 @@
 //! `seeklab run`: runs unmodified programs on emulated devices.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap_complete::ArgValueCompleter;
@@ -10,11 +10,15 @@ use seeklab_lab::crates::files::check_distinct;
 use seeklab_lab::crates::report::{render_html, render_terminal};
 use seeklab_lab::crates::stage::{CpuList, FileSystem, MountOptions};
 use seeklab_lab::crates::traces::capture::criticality::ClassRule;
+use seeklab_lab::crates::workloads::WorkloadSpec;
 use seeklab_lab::crates::workloads::application::Builtin;
 use seeklab_lab::devices::{Resolved, resolve};
 use seeklab_lab::failure::Failure;
-use seeklab_lab::series::{Application, CommandLimits, Commands, Persistence, RECONNECT_WITHIN, Series, run};
+use seeklab_lab::series::{
+    Application, CommandLimits, Commands, Jobs, Persistence, RECONNECT_WITHIN, Series, run,
+};
 use seeklab_lab::session::Session;
+use seeklab_lab::workload::describe;
 
 use super::criticality::rule;
 use super::pace::PaceFlags;
@@ -31,6 +35,7 @@ Examples:
   seeklab run cheetah-36es --compare cheetah-36es-50krpm,immediate -- tar xf ~/linux.tar
   seeklab run cheetah-36es --setup 'cp ~/big.tar .' --phase unpack='tar xf big.tar' --phase read='cat */*.c' \
 --repeat 5 --report run.html
+  seeklab run berkeley-1975 --builtin examples/job-streams/mix.toml
   seeklab run hp-c2247a --fs none -- sh -c 'dd if=$SEEKLAB_DEVICE of=/dev/null bs=1M count=64 iflag=direct'
 
 Commands find SEEKLAB_DEVICE and SEEKLAB_MOUNT, and start in the mount. They need root, FUSE and loop devices;
@@ -51,9 +56,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     repeat: Option<u64>,
     /// Run a built-in application over NBD instead of COMMAND. Needs no privileges. Applications: postmark, build
-    /// or database, with parameters, for example postmark,transactions=500
+    /// or database, with parameters, for example postmark,transactions=500, or a file that describes one. A stream of jobs
+    /// (kind jobs) burns the processor time of its jobs
     #[arg(long, value_name = "WORKLOAD", conflicts_with_all = ["command", "phases", "setup", "image", "user"])]
     builtin: Option<String>,
+    /// Let the jobs of --builtin use a block device past its page cache, instead of NBD
+    #[arg(long, requires = "builtin")]
+    block: bool,
     /// File system to make on the device: ext2, ext4, xfs, btrfs, or none
     #[arg(long, value_name = "FS", default_value = "ext4")]
     fs: FileSystem,
@@ -181,15 +190,43 @@ impl Arguments {
         })
     }
 
+    /// Returns the built-in application, or the stream of jobs, that a file or a line describes.
+    fn builtin_application(&self, line: &str) -> Result<Application, Failure> {
+        let is_file =
+            Path::new(line).is_file() || Path::new(line).extension().is_some_and(|end| end == "toml");
+        let spec =
+            if is_file { describe(line, Path::new(""), "--builtin")? } else { WorkloadSpec::parse(line)? };
+        if let WorkloadSpec::Jobs(spec) = spec {
+            let unusable =
+                [("--retries", self.retries.is_given()), ("--reconnect", self.reconnect.is_some())];
+            if let Some((option, _)) = unusable.into_iter().find(|(_, is_given)| *is_given) {
+                return Err(Failure::new(format!(
+                    "{option}: `{line}` is a stream of jobs, which sends nothing again"
+                ))
+                .hint("a request of a job that fails counts as done; leave the option out"));
+            }
+            let block = self.block.then(|| self.queue.options());
+            return Ok(Application::Jobs(Jobs { spec, line: line.to_owned(), block }));
+        }
+        if self.block {
+            return Err(Failure::new(format!("--block: `{line}` is no stream of jobs, and runs over NBD"))
+                .hint("leave the option out, or name a workload of kind `jobs`"));
+        }
+        let builtin = match spec.builtin() {
+            Some(builtin) => builtin,
+            None => Builtin::parse(line)?,
+        };
+        let persistence = Persistence {
+            retries: self.retries.retries(),
+            reconnect_within: self.reconnect.unwrap_or(RECONNECT_WITHIN),
+        };
+        Ok(Application::Builtin { builtin, line: line.to_owned(), persistence })
+    }
+
     fn application(&self) -> Result<Application, Failure> {
         if let Some(line) = &self.builtin {
             self.queue.check_without_block("a built-in application has no page cache of the host")?;
-            let builtin = Builtin::parse(line)?;
-            let persistence = Persistence {
-                retries: self.retries.retries(),
-                reconnect_within: self.reconnect.unwrap_or(RECONNECT_WITHIN),
-            };
-            return Ok(Application::Builtin { builtin, line: line.clone(), persistence });
+            return self.builtin_application(line);
         }
         if self.retries.is_given() {
             return Err(Failure::new("--retries: applies to --builtin")

@@ -56,6 +56,11 @@ impl Client {
         Self { file, path, clock, is_direct: true, memory: Vec::new() }
     }
 
+    /// The clock of the stamps.
+    pub const fn clock(&self) -> Clock {
+        self.clock
+    }
+
     /// Returns true if requests bypass the page cache.
     pub const fn is_direct(&self) -> bool {
         self.is_direct

@@ -14,6 +14,7 @@
 mod content;
 mod error;
 pub mod file;
+pub mod jobs;
 pub mod nbd;
 mod promised;
 pub mod runner;

@@ -11,6 +11,7 @@
 //! # References
 //! \[Griffin 2004, appendix C\].
 
+pub mod priority;
 mod processors;
 pub mod waiting;
 

@@ -150,6 +150,7 @@ impl<'a> Recording<'a> {
         let kept = Arc::clone(&requests);
         let options = StartOptions {
             frontends,
+            drives: 1,
             read_only: false,
             pace: series.pace.clone(),
             seed: series.seed,

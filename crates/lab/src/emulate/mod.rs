@@ -56,6 +56,8 @@ pub use serve::{EmulationOptions, EmulationResult, serve};
 pub struct StartOptions {
     /// Frontends that clients connect to.
     pub frontends: FrontendOptions,
+    /// Drives that are emulated, each like the device. They lie one after the other in the contents.
+    pub drives: u16,
     /// Refuse writes.
     pub read_only: bool,
     /// Accuracy of the emulation.
@@ -206,7 +208,14 @@ pub fn start(
     stop: &Stop,
 ) -> Result<Running, Failure> {
     let session = session.clone();
-    let model = device.build(options.seed, "disk0")?;
+    let model: Box<dyn Device> = match options.drives {
+        1 => device.build(options.seed, "disk0")?,
+        _ => Box::new(device.build_bank(options.seed)?),
+    };
+    if options.drives > 1 && model.hazards().fails {
+        return Err(Failure::new(format!("{}: a device with faults is emulated alone", device.label()))
+            .hint("write `drives = 1`, or leave out the faults"));
+    }
     let title = device.description.header.title.clone();
     let (seen, block) = (stop.clone(), options.frontends.block.clone());
     let read_only = options.read_only;
@@ -299,8 +308,13 @@ fn emulate(
         run_behind: true,
         ..pacer::Options::default()
     };
+    let drive_blocks = (options.drives > 1)
+        .then(|| store.size().as_bytes() / u64::from(options.drives) / u64::from(export_block_bytes));
     let transfers = transfers(session, &store, clock);
     let mut emulation = Emulation::new(Pacer::new(model, pacer_options), store, clock).over(transfers);
+    if let Some(blocks) = drive_blocks {
+        emulation = emulation.of_drives(blocks);
+    }
     emulation = emulation.failing(options.pristine)?;
     if let Some(take_events) = options.take_events {
         emulation = emulation.telling(take_events);
@@ -399,6 +413,7 @@ pub(crate) fn start_with_faults(
             block: Some(QueueOptions::of_device(false)),
             ..FrontendOptions::default()
         },
+        drives: 1,
         read_only: false,
         pace: Pace { mode: Mode::RunToCompletion, ..Pace::default() },
         seed: Seed(0),

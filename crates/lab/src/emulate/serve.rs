@@ -318,6 +318,7 @@ pub fn serve(
     let events = events.map(EventFile::beside);
     let mut start_options = StartOptions {
         frontends,
+        drives: 1,
         read_only: options.contents.read_only,
         pace,
         seed: options.seed,

@@ -85,7 +85,7 @@ pub(super) fn run(
         (first.user_s, first.system_s) = (after.0 - before.0, after.1 - before.1);
     }
     let reconnections = Some(result.reconnections);
-    Ok(Ran { phases, memory: None, lost: 0, retries: Some(result.retries.into()), reconnections })
+    Ok(Ran { phases, retries: Some(result.retries.into()), reconnections, ..Ran::default() })
 }
 
 fn figures(phase: &Phase) -> PhaseFigures {

@@ -13,6 +13,7 @@ use seeklab_stage::MemoryFigures;
 use serde::{Deserialize, Serialize};
 
 use super::exactness::Exactness;
+use super::jobs::JobsRunFigures;
 use crate::devices::Resolved;
 use crate::emulate::{CriticalityFigures, Measurements};
 use crate::retries::RetryFigures;
@@ -54,6 +55,9 @@ pub struct Figures {
     /// Response times in the host and in the model, of the same requests.
     #[serde(flatten)]
     pub exactness: Exactness,
+    /// Figures of the stream of jobs. `None` for other applications.
+    #[serde(default)]
+    pub jobs: Option<JobsRunFigures>,
     /// Figures of the classes of requests. `None` without `--criticality`.
     #[serde(default)]
     pub criticality: Option<CriticalityFigures>,
@@ -155,6 +159,7 @@ impl Figures {
             failed_requests: statistics.failed_requests,
             retries: None,
             reconnections: None,
+            jobs: None,
             exactness: Exactness::of(between.as_ref()),
             criticality: seen.result.criticality.clone(),
             lateness_p50_us: us(0.5),

@@ -27,7 +27,12 @@ pub(crate) fn check(commands: &Commands) -> Result<(), Failure> {
         memory: commands.limits.memory,
         cpus: commands.limits.cpus.as_ref(),
     };
-    preflight(&needs).map_err(|missing| {
+    check_needs(&needs)
+}
+
+/// Tests what a run needs, before anything is made.
+pub(super) fn check_needs(needs: &Needs<'_>) -> Result<(), Failure> {
+    preflight(needs).map_err(|missing| {
         let mut text = "this machine cannot perform the run; nothing was started:".to_owned();
         for missing in &missing {
             let _ = write!(text, "\n  - {}\n    remedy: {}", missing.what, missing.remedy);

@@ -66,7 +66,7 @@ impl HostLimits {
 pub(super) fn keep_off(series: &Series) -> Option<KeptOff> {
     match &series.application {
         Application::Commands(commands) => KeptOff::begin(commands.limits.cpus.as_ref()?),
-        Application::Builtin { .. } => None,
+        Application::Builtin { .. } | Application::Jobs(_) => None,
     }
 }
 

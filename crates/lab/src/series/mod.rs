@@ -15,6 +15,7 @@ mod builtin;
 mod exactness;
 mod figures;
 mod host;
+mod jobs;
 mod join;
 mod limits;
 mod prepare;
@@ -49,6 +50,7 @@ pub(crate) use prepare::Prepared;
 pub use builtin::{Persistence, RECONNECT_WITHIN};
 pub use exactness::Exactness;
 pub use figures::{Figures, PhaseFigures};
+pub use jobs::{Jobs, JobsRunFigures, JobsScheduling};
 pub use limits::{CommandLimits, HostLimits};
 pub use result::{ApplicationResult, DeviceResult, SeriesResult, Statistics};
 
@@ -98,8 +100,10 @@ impl Series {
     }
 
     /// Returns true where several devices are compared, which an uncounted pass precedes.
+    ///
+    /// A stream of jobs has nothing in caches of the host.
     const fn has_uncounted_pass(&self) -> bool {
-        self.devices.len() > 1
+        self.devices.len() > 1 && !matches!(self.application, Application::Jobs(_))
     }
 }
 
@@ -117,6 +121,8 @@ pub enum Application {
         /// Treatment of requests that fail.
         persistence: Persistence,
     },
+    /// A stream of jobs.
+    Jobs(Jobs),
 }
 
 impl Application {
@@ -124,7 +130,16 @@ impl Application {
     pub const fn frontend(&self) -> FrontendKind {
         match self {
             Self::Commands(_) => FrontendKind::Block,
-            Self::Builtin { .. } => FrontendKind::NbdUnix,
+            Self::Jobs(jobs) if jobs.block.is_some() => FrontendKind::Block,
+            Self::Builtin { .. } | Self::Jobs(_) => FrontendKind::NbdUnix,
+        }
+    }
+
+    /// Returns the number of drives that are emulated, each like the device.
+    pub(crate) fn drives(&self) -> u16 {
+        match self {
+            Self::Jobs(jobs) => jobs.spec.drives,
+            _ => 1,
         }
     }
 }
@@ -167,6 +182,7 @@ pub(crate) fn check(series: &Series) -> Result<(), Failure> {
             system::check(series, commands)
         }
         Application::Builtin { .. } => Ok(()),
+        Application::Jobs(jobs) => jobs::check(series, jobs),
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 
 use rustix::fs::{Mode, OFlags, open};
+use seeklab_core::ByteSize;
 use seeklab_emulator::frontend::Stop;
 use seeklab_emulator::frontend::loop_device::QueueOptions;
 use seeklab_emulator::frontend::nbd::{Address, Uri};
@@ -14,6 +15,7 @@ use seeklab_traces::TraceWriter;
 
 use super::figures::{Figures, Observation, PhaseFigures};
 use super::host::{self, Interruption};
+use super::jobs::{self, JobsRunFigures};
 use super::join::Join;
 use super::prepare::Prepared;
 use super::{Application, Commands, Series, builtin, system};
@@ -28,6 +30,7 @@ use crate::run::metadata;
 use crate::session::Session;
 
 /// Result of an application.
+#[derive(Default)]
 pub(super) struct Ran {
     pub(super) phases: Vec<PhaseFigures>,
     /// Memory of the commands, if it was limited.
@@ -38,6 +41,8 @@ pub(super) struct Ran {
     pub(super) retries: Option<RetryFigures>,
     /// Connections that a built-in application opened again.
     pub(super) reconnections: Option<u64>,
+    /// Figures of a stream of jobs.
+    pub(super) jobs: Option<JobsRunFigures>,
 }
 
 /// Inputs of a repetition.
@@ -71,23 +76,48 @@ impl Repetition<'_> {
                     FrontendOptions { block: Some(queue), criticality, ..FrontendOptions::default() };
                 self.emulated(store, frontends, |running, host| self.phases(commands, running, host))
             }
-            Application::Builtin { builtin, persistence, .. } => {
-                let store = Store::in_ram(self.series.size, None)?;
-                // Gone as soon as its client has connected, so that nothing stays if this process is killed.
-                let mut folder = Some(tempfile::Builder::new().prefix("seeklab-").tempdir()?);
-                let socket = folder.as_ref().expect("it was made").path().join("nbd");
-                let frontends = FrontendOptions::default().with(Address::Unix(socket.clone()));
-                self.emulated(store, frontends, |running, host| {
-                    // The client finds the socket by this descriptor when its name has gone.
-                    let held = open(&socket, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
-                        .map_err(|error| Failure::from(std::io::Error::from(error)))?;
-                    let path = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
-                    let uri = Uri::Unix { path, export: String::new() };
-                    let at = (running, &uri);
-                    builtin::run(self, builtin, *persistence, at, &host, &mut || drop(folder.take()))
-                })
-            }
+            Application::Builtin { builtin, persistence, .. } => self.over_nbd(|at, host, connected| {
+                builtin::run(self, builtin, *persistence, at, host, connected)
+            }),
+            Application::Jobs(stream) => match &stream.block {
+                None => {
+                    self.over_nbd(|at, host, connected| jobs::run_over_nbd(self, stream, at, host, connected))
+                }
+                Some(queue) => {
+                    let queue = queue.clone().or(QueueOptions::of_device(capabilities.rotational));
+                    let frontends = FrontendOptions { block: Some(queue), ..FrontendOptions::default() };
+                    self.emulated(self.empty_store()?, frontends, |running, host| {
+                        jobs::run_on_block(self, stream, running, &host)
+                    })
+                }
+            },
         }
+    }
+
+    /// A store of zeroes for all drives.
+    fn empty_store(&self) -> Result<Store, Failure> {
+        let bytes = self.series.size.as_bytes() * u64::from(self.series.application.drives());
+        Ok(Store::in_ram(ByteSize::from_bytes(bytes), None)?)
+    }
+
+    /// Runs an application over NBD. It gets the emulation with the place of its server, and a function to call once its
+    /// clients have connected.
+    fn over_nbd(
+        &self,
+        application: impl FnOnce((&Running, &Uri), &Sender<HostMessage>, &mut dyn FnMut()) -> Result<Ran, Failure>,
+    ) -> Result<Figures, Failure> {
+        // Gone as soon as its client has connected, so that nothing stays if this process is killed.
+        let mut folder = Some(tempfile::Builder::new().prefix("seeklab-").tempdir()?);
+        let socket = folder.as_ref().expect("it was made").path().join("nbd");
+        let frontends = FrontendOptions::default().with(Address::Unix(socket.clone()));
+        self.emulated(self.empty_store()?, frontends, |running, host| {
+            // The client finds the socket by this descriptor when its name has gone.
+            let held = open(&socket, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+                .map_err(|error| Failure::from(std::io::Error::from(error)))?;
+            let path = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
+            let uri = Uri::Unix { path, export: String::new() };
+            application((running, &uri), &host, &mut || drop(folder.take()))
+        })
     }
 
     /// Runs `application` while the device is emulated, and joins the records of both sides.
@@ -105,6 +135,7 @@ impl Repetition<'_> {
         let events = self.event_writer()?;
         let options = StartOptions {
             frontends,
+            drives: self.series.application.drives(),
             read_only: false,
             pace: self.series.pace.clone(),
             seed: self.series.seed,
@@ -139,8 +170,8 @@ impl Repetition<'_> {
             device: self.device,
             transfers: joined.transfers,
         };
-        let Ran { phases, memory, retries, reconnections, .. } = ran;
-        Ok(Figures { memory, retries, reconnections, ..Figures::of(phases, &seen) })
+        let Ran { phases, memory, retries, reconnections, jobs, .. } = ran;
+        Ok(Figures { memory, retries, reconnections, jobs, ..Figures::of(phases, &seen) })
     }
 
     /// Returns the name of the device, with the number of the repetition if there are several.
@@ -206,13 +237,7 @@ impl Repetition<'_> {
         let memory = stage.memory().map_err(host::failure)?;
         stage.end().map_err(host::failure)?;
         let captured = capture.finish().map_err(|error| Failure::chain(&error))?;
-        Ok(Ran {
-            phases: figures,
-            memory,
-            lost: captured.lost_events + captured.given_up,
-            retries: None,
-            reconnections: None,
-        })
+        Ok(Ran { phases: figures, memory, lost: captured.lost_events + captured.given_up, ..Ran::default() })
     }
 
     /// The trace of this repetition, if there is to be one.

@@ -47,6 +47,7 @@ fn title(application: &Application) -> String {
             commands.phases.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
         }
         Application::Builtin { line, .. } => line.clone(),
+        Application::Jobs(jobs) => jobs.line.clone(),
     }
 }
 
@@ -56,7 +57,8 @@ fn subtitle(series: &Series) -> String {
             options if options.is_empty() => format!("{} on a block device", commands.file_system),
             options => format!("{} ({options}) on a block device", commands.file_system),
         },
-        Application::Builtin { .. } => "over NBD".to_owned(),
+        Application::Jobs(jobs) if jobs.block.is_some() => "past the page cache of a block device".to_owned(),
+        Application::Builtin { .. } | Application::Jobs(_) => "over NBD".to_owned(),
     };
     let repetitions = match series.repetitions {
         1 => "1 repetition".to_owned(),
@@ -82,6 +84,7 @@ fn parameters(series: &Series) -> Vec<Parameter> {
             parameters.extend(phases.map(|(name, line)| plain(&format!("phase {name}"), line.clone())));
         }
         Application::Builtin { line, .. } => parameters.push(plain("application", line.clone())),
+        Application::Jobs(jobs) => parameters.push(plain("jobs", jobs.line.clone())),
     }
     parameters
 }
@@ -137,6 +140,10 @@ fn notes(series: &Series, results: &[Vec<Figures>]) -> Vec<Note> {
         }
         for criticality in repetitions.iter().filter_map(|figures| figures.criticality.as_ref()) {
             notes.push(Note::Remark(format!("{}: classes {}", device.label(), criticality.sentence())));
+        }
+        for jobs in repetitions.iter().filter_map(|figures| figures.jobs.as_ref()) {
+            notes.push(Note::Remark(format!("{}: {}", device.label(), jobs.summary)));
+            notes.extend(jobs.notes.iter().map(|note| Note::Warning(format!("{}: {note}", device.label()))));
         }
         for figures in repetitions.iter().filter(|figures| figures.failed_requests > 0) {
             let retries = figures.retries.and_then(|retries| retries.sentence());

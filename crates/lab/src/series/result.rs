@@ -107,6 +107,13 @@ pub enum ApplicationResult {
         /// Application with its parameters.
         builtin: String,
     },
+    /// A stream of jobs.
+    Jobs {
+        /// File or line that describes the stream.
+        jobs: String,
+        /// True if the stream used a block device past the page cache, false for NBD.
+        block: bool,
+    },
 }
 
 /// Results of one device.
@@ -169,6 +176,7 @@ impl ApplicationResult {
                 host: HostLimits::of(commands),
             },
             Application::Builtin { line, .. } => Self::Builtin { builtin: line.clone() },
+            Application::Jobs(jobs) => Self::Jobs { jobs: jobs.line.clone(), block: jobs.block.is_some() },
         }
     }
 }

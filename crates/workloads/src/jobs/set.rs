@@ -93,6 +93,16 @@ impl JobSet {
         self.slots.iter().enumerate().filter(|(_, slot)| slot.is_ready()).map(|(number, _)| number)
     }
 
+    /// Returns true if the job in a slot can compute.
+    pub fn is_ready(&self, slot: usize) -> bool {
+        self.slots[slot].is_ready()
+    }
+
+    /// Returns true if a slot has a job. A slot without one stays empty.
+    pub fn has_job(&self, slot: usize) -> bool {
+        !self.slots[slot].is_empty()
+    }
+
     /// Progress until the next sector of the job in a slot is due.
     pub fn until_due(&self, slot: usize) -> Option<Progress> {
         self.slots[slot].until_due()
@@ -110,11 +120,16 @@ impl JobSet {
 
     /// Carries out every sector that is due at `now`.
     pub fn run_ready(&mut self, now: Instant) {
-        self.now = now;
         for slot in 0..self.slots.len() {
-            if self.slots[slot].is_ready() {
-                self.run_due(slot);
-            }
+            self.run(slot, now);
+        }
+    }
+
+    /// Carries out every sector of the job in a slot that is due at `now`. A blocked job has none.
+    pub fn run(&mut self, slot: usize, now: Instant) {
+        self.now = now;
+        if self.slots[slot].is_ready() {
+            self.run_due(slot);
         }
     }
 
