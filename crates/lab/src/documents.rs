@@ -29,7 +29,7 @@ use crate::emulate::EmulationResult;
 use crate::estimate::{EstimateFigures, JobsEstimateFigures, TraceEstimateFigures};
 use crate::experiment::ExperimentFigures;
 use crate::failure::Failure;
-use crate::fit::{FitResult, SweepResult};
+use crate::fit::{FitResult, JobsFitResult, SweepResult};
 use crate::output::SCHEMA;
 use crate::points::PointsDocument;
 use crate::record::RecordResult;
@@ -82,6 +82,7 @@ pub const DOCUMENTS: &[Document] = &[
     document::<RecordResult>("record", "record"),
     document::<FitResult>("fit", "fit"),
     document::<SweepResult>("fit-sweep", "fit FIO.json"),
+    document::<JobsFitResult>("fit-jobs", "fit TRACE.sys --as jobs"),
     document::<ComparisonSummary>("compare", "compare"),
     document::<PointsDocument>("compare-between", "compare --between"),
     document::<Traces<TraceInfo>>("trace-info", "trace info"),

@@ -13,6 +13,7 @@ mod error;
 pub mod evaluation;
 pub mod fio;
 pub mod fit;
+pub mod jobs;
 mod limit;
 pub mod survey;
 pub mod sweep;

@@ -13,7 +13,8 @@ use seeklab_lab::failure::Failure;
 use seeklab_lab::fit::fio::is_fio;
 use seeklab_lab::fit::notes::{notes, statements};
 use seeklab_lab::fit::{
-    FitFiles, FitOptions, FitReport, FitResult, SweepFiles, TimesFrom, fit_file, input_name, report,
+    FitFiles, FitOptions, FitReport, FitResult, JobsFitFiles, SweepFiles, TimesFrom, fit_file, input_name,
+    report,
 };
 use seeklab_lab::fitted::aligned;
 use seeklab_lab::output::VERSION;
@@ -31,6 +32,7 @@ Examples:
   seeklab simulate prod.toml --workload random,poisson=200/s
   seeklab run prod.toml --builtin postmark
   seeklab fit week.srt --device 0 --split 29% -o clone.toml
+  seeklab fit db.sys --as jobs -o mix.toml                 a recorded program as a stream of jobs
   seeklab fit depths.json sizes.json -o clone.toml         results of fio, where there is no trace
 
 The saved device is fitted to the whole trace; before that, one that is fitted to the first part predicts the rest.";
@@ -42,12 +44,29 @@ pub(crate) struct Arguments {
     /// Trace with response times, or results of fio as JSON. `-` is standard input
     #[arg(value_parser = input_path())]
     trace: PathBuf,
-    /// More results of fio
+    /// More results of fio. With --as jobs, more system-level traces, whose rates are compared with those of the first
     #[arg(value_parser = input_path())]
     more: Vec<PathBuf>,
     /// File to write the device description to
     #[arg(long, short = 'o', value_name = "FILE")]
     output: PathBuf,
+    /// Fit a workload instead of a device. `jobs` makes a stream of jobs of the programs of a system-level trace
+    #[arg(
+        long = "as",
+        value_name = "KIND",
+        value_enum,
+        conflicts_with_all = [
+            "model", "device", "capacity", "split", "open", "times_from", "no_limits", "without", "length_classes",
+            "queue_classes", "distance_classes", "seed", "report",
+        ]
+    )]
+    kind: Option<WorkloadKind>,
+    /// Size of a sector of the jobs
+    #[arg(long, value_name = "SIZE", default_value = "4KiB", requires = "kind")]
+    sector: ByteSize,
+    /// Rate states of the input, and of the output, at most
+    #[arg(long, value_name = "N", default_value_t = 8, requires = "kind", value_parser = clap::value_parser!(u8).range(1..=64))]
+    states: u8,
     #[command(flatten)]
     reading: Reading,
     /// Models to fit and compare. The first is saved
@@ -97,6 +116,12 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
+enum WorkloadKind {
+    /// A stream of jobs that compute while their buffers are written and read
+    Jobs,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
 enum TimesFromName {
     /// Arrival at the host's queue. Queue time in the host belongs to the device
     Arrival,
@@ -115,6 +140,16 @@ impl From<TimesFromName> for TimesFrom {
 
 impl Arguments {
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
+        if let Some(WorkloadKind::Jobs) = self.kind {
+            let traces = std::iter::once(self.trace).chain(self.more).collect();
+            let files = JobsFitFiles {
+                traces,
+                output: self.output,
+                sector: self.sector,
+                states: usize::from(self.states),
+            };
+            return super::fit_jobs::run(session, &files, self.json);
+        }
         make_rereadable(session, std::iter::once(&self.trace).chain(&self.more).map(PathBuf::as_path))?;
         if is_fio(&self.trace)? {
             let results = std::iter::once(self.trace).chain(self.more).collect();

@@ -1,6 +1,7 @@
 //! One file for each verb.
 
 mod criticality;
+mod fit_jobs;
 mod fit_sweep;
 mod frontends;
 mod pace;

@@ -24,6 +24,9 @@ fn conforms(bench: &Bench, name: &str, document: &Value) {
 const EXPERIMENT: &str = "repetitions = 2\nrequests = 200\nmax_outstanding = 50\ndevices = ['hp-c2247a']\n\
                           workloads = ['random,poisson=20/s', 'random,poisson=20000/s']\n";
 
+/// A system-level trace.
+const COPY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/copy.sys");
+
 /// A trace of which two requests have all measurement points.
 const EMULATED: &str = "\
 # block_size: 512B
@@ -65,6 +68,11 @@ fn documents_of_devices_and_simulations_conform_to_their_schemas() {
         ),
         ("simulate", &["simulate", "hp-c2247a", "-w", "t.csv", "--estimate"]),
         ("estimate-trace", &["estimate", "-w", "t.csv"]),
+        (
+            "run",
+            &["run", "berkeley-1975", "--builtin", "jobs,jobs=1,cycles=2,buffer=4,input=200/s,output=200/s"],
+        ),
+        ("fit-jobs", &["fit", COPY, COPY, "--as", "jobs", "-o", "mix.toml"]),
         ("experiment", &["experiment", "e.toml"]),
         ("schema", &["schema"]),
     ] {

@@ -35,8 +35,12 @@ impl History {
         let threshold = f64::from(spec.threshold());
         let hold_s = drive.access_s + threshold * drive.sector_s;
         let cycle = |direction: usize| {
+            let sectors: usize = sector_times.iter().map(|times| times[direction].len()).sum();
+            if sectors == 0 {
+                return Vec::new();
+            }
             let total_s: f64 = sector_times.iter().flat_map(|times| &times[direction]).sum();
-            let sector_s = total_s / (sector_times.len() as f64 * spec.cycles as f64);
+            let sector_s = total_s / sectors as f64;
             vec![Cycle { pause_s: threshold * sector_s / share, hold_s }]
         };
         Self { cycles: [cycle(0), cycle(1)] }

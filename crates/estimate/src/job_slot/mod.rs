@@ -25,6 +25,7 @@ mod slot;
 
 use seeklab_core::{DescriptionError, Duration, Seed};
 use seeklab_workloads::JobsSpec;
+use seeklab_workloads::jobs::Direction;
 
 use self::history::History;
 use self::slot::{Followed, SlotRun};
@@ -65,8 +66,8 @@ pub fn estimate(spec: &JobsSpec, drive: DriveTimes, seed: Seed) -> Result<JobsEs
             let (mut input, mut output) = spec.sector_times(seed, job);
             let seconds = |time: Duration| time.as_s();
             [
-                (0..spec.cycles).map(|_| seconds(input.next_time())).collect(),
-                (0..spec.cycles).map(|_| seconds(output.next_time())).collect(),
+                (0..spec.file_sectors(Direction::Input)).map(|_| seconds(input.next_time())).collect(),
+                (0..spec.file_sectors(Direction::Output)).map(|_| seconds(output.next_time())).collect(),
             ]
         })
         .collect();

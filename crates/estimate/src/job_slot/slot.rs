@@ -99,7 +99,7 @@ impl<'a> SlotRun<'a> {
                 Some(Other { direction, cycle, calls_at_s: cycle.pause_s * stream.unit() })
             })
             .collect();
-        let flow = |direction| Flow::new(direction, spec.cycles, 0.0);
+        let flow = |direction| Flow::new(direction, spec.file_sectors(direction), 0.0);
         Self {
             spec,
             times,
@@ -130,11 +130,15 @@ impl<'a> SlotRun<'a> {
     fn begin(&mut self, times: &[Vec<f64>; 2]) {
         self.processor_s = 0.0;
         self.blocked = None;
-        let flow = |direction| Flow::new(direction, self.spec.cycles, self.now_s);
+        let flow = |direction| Flow::new(direction, self.spec.file_sectors(direction), self.now_s);
         self.flows = [flow(Direction::Input), flow(Direction::Output)];
-        self.flows[0].due_s = 0.0;
-        self.flows[1].due_s = times[1][0];
-        self.flows[1].used = 1;
+        if !times[0].is_empty() {
+            self.flows[0].due_s = 0.0;
+        }
+        if let Some(first) = times[1].first() {
+            self.flows[1].due_s = *first;
+            self.flows[1].used = 1;
+        }
         self.call_if_due(Direction::Input);
         self.run_due(times);
     }

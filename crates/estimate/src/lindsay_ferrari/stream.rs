@@ -1,6 +1,6 @@
 //! Parameters of the equations from the description of a stream of jobs.
 
-use seeklab_workloads::jobs::{JobsSpec, RateStates, Reactivation as Policy, Transfers as Extent};
+use seeklab_workloads::jobs::{Direction, JobsSpec, RateStates, Reactivation as Policy, Transfers as Extent};
 
 use super::parameters::{Parameters, RateState, Reactivation, SystemCalls, SystemTime, Transfers};
 
@@ -16,17 +16,26 @@ pub struct DriveTimes {
 impl Parameters {
     /// The parameters of a stream of jobs whose processor time is known, on drives with these times.
     ///
-    /// - Each of the `M` jobs has one input and one output file, so a drive has `2 M / D` active files.
-    /// - Half of the sectors have the rates of the input, half those of the output.
+    /// - Each of the `M` jobs has one input and one output file, so a drive has `2 M / D` active files, or half of them if the
+    ///   jobs only read or only write.
+    /// - The sectors of the input have its rates, those of the output have its rates.
     /// - A state lasts until another one is drawn: `residence / (1 − w)` sectors on average, where `w` is its own share
     ///   of the draws. States that are drawn anew for every sector are one state of the mean rate.
     /// - `C_s` counts the calls of all drives, and the time of each sector as its constant part.
     pub fn of_jobs(spec: &JobsSpec, drive: DriveTimes, job_processor_s: f64) -> Self {
         let (multiprogramming, drives) = (f64::from(spec.multiprogramming), f64::from(spec.drives));
         let sectors = spec.sectors() as f64;
-        let cycles = spec.cycles as f64;
-        let states =
-            [&spec.input, &spec.output].into_iter().flat_map(|states| half(states, cycles)).collect();
+        let directions = [(&spec.input, Direction::Input), (&spec.output, Direction::Output)];
+        let files: Vec<(&RateStates, f64)> = directions
+            .map(|(states, direction)| (states, spec.file_sectors(direction) as f64))
+            .into_iter()
+            .filter(|(_, cycles)| *cycles > 0.0)
+            .collect();
+        let cycles_sum: f64 = files.iter().map(|(_, cycles)| cycles).sum();
+        let states = files
+            .iter()
+            .flat_map(|(states, cycles)| file_states(states, *cycles, cycles / cycles_sum))
+            .collect();
         Self {
             access_s: drive.access_s,
             job_processor_s,
@@ -37,7 +46,7 @@ impl Parameters {
             },
             multiprogramming,
             drives,
-            files_per_drive: 2.0 * multiprogramming / drives,
+            files_per_drive: files.len() as f64 * multiprogramming / drives,
             sectors,
             drive_rate_per_s: 1.0 / drive.sector_s,
             buffer_sectors: f64::from(spec.buffer),
@@ -55,11 +64,11 @@ impl Parameters {
     }
 }
 
-/// The states of one direction, with half of the sectors.
-fn half(states: &RateStates, cycles: f64) -> Vec<RateState> {
+/// The states of a file, which has `part` of all sectors.
+fn file_states(states: &RateStates, cycles: f64, part: f64) -> Vec<RateState> {
     if states.0.iter().all(|state| state.residence <= 1.0) {
         let rate_per_s = 1.0 / states.sector_time_mean_s();
-        return vec![RateState { rate_per_s, share: 0.5, residence_sectors: cycles }];
+        return vec![RateState { rate_per_s, share: part, residence_sectors: cycles }];
     }
     let draws: f64 = states.0.iter().map(|state| state.share.as_f64() / state.residence).sum();
     let of = |state: &seeklab_workloads::jobs::RateState| {
@@ -67,7 +76,7 @@ fn half(states: &RateStates, cycles: f64) -> Vec<RateState> {
         let residence = if drawn < 1.0 { state.residence / (1.0 - drawn) } else { cycles };
         RateState {
             rate_per_s: state.rate.as_per_s(),
-            share: state.share.as_f64() / 2.0,
+            share: state.share.as_f64() * part,
             residence_sectors: residence.clamp(1.0, cycles.max(1.0)),
         }
     };

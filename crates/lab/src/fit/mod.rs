@@ -8,6 +8,7 @@
 
 mod capacity;
 pub mod fio;
+mod jobs;
 pub mod notes;
 mod passes;
 pub mod report;
@@ -39,6 +40,7 @@ use seeklab_learning::evaluation::{Evaluated, Evaluating};
 use seeklab_learning::survey::DeviceCounts;
 
 pub use capacity::{AT_LEAST, CapacityOrigin};
+pub use jobs::{ComparedRates, JobsFitFiles, JobsFitResult, RateFigures, RateStateFigures, fit_jobs};
 pub use result::{FitFiles, FitResult, SweepFiles, SweepResult, fit_file, fit_results, input_name};
 pub use seeklab_learning::evaluation::{
     Evaluation, Figures, Lag, Measured, OperationEvaluation, Quantile, QueueLength, RunLength, Slow, Times,

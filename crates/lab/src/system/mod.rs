@@ -10,12 +10,14 @@
 
 mod folder;
 mod info;
+mod jobs;
 mod metadata;
 mod programs;
 mod record;
 
 pub use folder::SystemTrace;
 pub use info::{CpuTimes, ProcessTimes, SystemInfo, WaitTimes, info};
+pub(crate) use jobs::{TracedJobs, traced_jobs};
 pub use metadata::{
     DeviceFacts, EventCounts, MountFacts, RecordingCostFacts, SystemMetadata, is_system_trace,
 };

@@ -48,12 +48,15 @@ impl JobSet {
         let sector_blocks = u32::try_from(target.blocks(spec.sector, "sector")?).unwrap_or(u32::MAX);
         let device_sectors = target.capacity_blocks / u64::from(sector_blocks);
         // A call transfers the rest of a file at most. One sector more keeps it apart from the call before.
-        if device_sectors < spec.cycles + 2 {
-            return Err(DescriptionError::new(
-                Mistake::DoesNotFit,
-                "cycles",
-                format!("files of {} sectors do not fit a device of {device_sectors}", spec.cycles),
-            ));
+        for (key, direction) in [("cycles", Direction::Input), ("output_cycles", Direction::Output)] {
+            let sectors = spec.file_sectors(direction);
+            if device_sectors < sectors + 2 {
+                return Err(DescriptionError::new(
+                    Mistake::DoesNotFit,
+                    key,
+                    format!("files of {sectors} sectors do not fit a device of {device_sectors}"),
+                ));
+            }
         }
         let mut jobs = Self {
             threshold: spec.threshold(),

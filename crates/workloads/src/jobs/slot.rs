@@ -42,8 +42,10 @@ impl Slot {
     pub(super) fn begin(spec: &JobsSpec, seed: Seed, number: u32) -> Self {
         let (input, mut output) = spec.sector_times(seed, number);
         let first_output = Progress::of(output.next_time());
-        let flow =
-            |direction, times, due| Flow { file: File::new(direction, spec.cycles), times, due: Some(due) };
+        let flow = |direction, times, due| {
+            let sectors = spec.file_sectors(direction);
+            Flow { file: File::new(direction, sectors), times, due: (sectors > 0).then_some(due) }
+        };
         Self {
             job: Some(Job {
                 progress: Progress::default(),

@@ -5,6 +5,7 @@ use seeklab_core::description::schema::check_ranges;
 use seeklab_core::{ByteSize, DescriptionError, Duration, Seed};
 use serde::{Deserialize, Serialize};
 
+use super::file::Direction;
 use super::states::{RateStates, SectorTimes};
 
 /// A stream of jobs that compute while their buffers are written and read, as it is described.
@@ -26,10 +27,14 @@ pub struct JobsSpec {
     #[serde(default = "twenty")]
     #[schemars(range(min = 1), extend("x-unit" = "jobs"))]
     pub jobs: u32,
-    /// Sectors that each job reads, and that it writes.
+    /// Sectors that each job reads, and that it writes unless `output_cycles` has another number.
     #[serde(default = "thousand")]
-    #[schemars(range(min = 1, max = 1_000_000_000), extend("x-unit" = "sectors"))]
+    #[schemars(range(min = 0, max = 1_000_000_000), extend("x-unit" = "sectors"))]
     pub cycles: u64,
+    /// Sectors that each job writes [default: `cycles`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1_000_000_000), extend("x-unit" = "sectors"))]
+    pub output_cycles: Option<u64>,
     /// Jobs that are active at a time.
     #[serde(default = "two")]
     #[schemars(range(min = 1, max = 10_000), extend("x-unit" = "jobs"))]
@@ -128,13 +133,27 @@ impl JobsSpec {
                 DescriptionError::invalid("threshold", problem).hint(format!("at most {}", self.buffer))
             );
         }
+        if self.file_sectors(Direction::Input) + self.file_sectors(Direction::Output) == 0 {
+            let problem = "no job reads or writes a sector".to_owned();
+            return Err(
+                DescriptionError::invalid("cycles", problem).hint("at least 1, or `output_cycles` is")
+            );
+        }
         self.input.check("input")?;
         self.output.check("output")
     }
 
+    /// Sectors of a file of each job.
+    pub fn file_sectors(&self, direction: Direction) -> u64 {
+        match direction {
+            Direction::Input => self.cycles,
+            Direction::Output => self.output_cycles.unwrap_or(self.cycles),
+        }
+    }
+
     /// Sectors of all jobs, input and output.
     pub fn sectors(&self) -> u64 {
-        u64::from(self.jobs) * self.cycles * 2
+        u64::from(self.jobs) * (self.file_sectors(Direction::Input) + self.file_sectors(Direction::Output))
     }
 
     /// Processor times of the sectors of a job: input, output. They depend on the seed alone.
@@ -145,10 +164,12 @@ impl JobsSpec {
 
     /// Processor time of all jobs of a stream with that seed: each computes until the longer of its files is complete.
     pub fn processor_time(&self, seed: Seed) -> Duration {
-        let sum = |mut times: SectorTimes| -> Duration { (0..self.cycles).map(|_| times.next_time()).sum() };
+        let sum = |mut times: SectorTimes, direction| -> Duration {
+            (0..self.file_sectors(direction)).map(|_| times.next_time()).sum()
+        };
         let of_job = |job| {
             let (input, output) = self.sector_times(seed, job);
-            sum(input).max(sum(output))
+            sum(input, Direction::Input).max(sum(output, Direction::Output))
         };
         (0..self.jobs).map(of_job).sum()
     }

@@ -4,6 +4,7 @@
 mod builtin;
 mod client;
 mod hostile;
+mod jobs;
 mod memory;
 mod own_client;
 mod protocol;

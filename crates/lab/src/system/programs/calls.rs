@@ -2,7 +2,10 @@
 
 /// System calls by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Calls {
+pub(in crate::system) struct Calls {
+    /// Calls that read a file only, and that write one only.
+    reads: [u16; 5],
+    writes: [u16; 5],
     pub(super) open_at: u16,
     pub(super) close: u16,
     pub(super) send_file: u16,
@@ -23,6 +26,9 @@ pub(super) const ADVICE_SEQUENTIAL: u64 = 2;
 
 impl Calls {
     const X86_64: Self = Self {
+        // read, pread64, readv, preadv, preadv2; write, pwrite64, writev, pwritev, pwritev2.
+        reads: [0, 17, 19, 295, 327],
+        writes: [1, 18, 20, 296, 328],
         open_at: 257,
         close: 3,
         send_file: 40,
@@ -37,6 +43,8 @@ impl Calls {
 
     /// Numbers of the generic table, which aarch64 and riscv64 have.
     const GENERIC: Self = Self {
+        reads: [63, 67, 65, 69, 286],
+        writes: [64, 68, 66, 70, 287],
         open_at: 56,
         close: 57,
         send_file: 71,
@@ -50,8 +58,23 @@ impl Calls {
     };
 
     /// The system calls of a machine.
-    pub(super) fn of_machine(machine: &str) -> Self {
+    pub(in crate::system) fn of_machine(machine: &str) -> Self {
         if machine == "x86_64" { Self::X86_64 } else { Self::GENERIC }
+    }
+
+    /// Returns true if the call reads a file that one of its arguments names.
+    pub(in crate::system) fn reads(&self, call: u16) -> bool {
+        self.reads.contains(&call) || self.moves(call)
+    }
+
+    /// Returns true if the call writes a file that one of its arguments names.
+    pub(in crate::system) fn writes(&self, call: u16) -> bool {
+        self.writes.contains(&call) || self.moves(call)
+    }
+
+    /// Returns true if the call moves data from one descriptor to another.
+    const fn moves(&self, call: u16) -> bool {
+        call == self.send_file || call == self.splice || call == self.copy_file_range
     }
 
     /// The argument that names the file which a call reads.

@@ -29,6 +29,7 @@ use seeklab_traces::system::table::TableRow;
 use seeklab_traces::system::tables::{InterruptRow, ProcessRow};
 use seeklab_workloads::host::{HostSettings, Recording};
 
+pub(super) use self::calls::Calls;
 use self::costs::Costs;
 use self::loader::Loader;
 use super::folder::SystemTrace;

@@ -1,0 +1,74 @@
+//! `seeklab fit --as jobs`: the printed tables.
+
+use seeklab_lab::crates::report::{TextTable, folded};
+use seeklab_lab::failure::Failure;
+use seeklab_lab::fit::{JobsFitFiles, JobsFitResult, RateFigures, fit_jobs};
+use seeklab_lab::session::Session;
+
+use crate::delivery::Delivery;
+use crate::output::{print, print_json};
+
+/// Fits a stream of jobs to a system-level trace.
+pub(super) fn run(session: &Session, files: &JobsFitFiles, json: bool) -> Result<(), Failure> {
+    let result = fit_jobs(session, files)?;
+    let printed = if json { print_json(&result) } else { print(&page(&result)) };
+    Delivery::of(session, printed).file(Some(&result.output), || result.description.clone()).finish()
+}
+
+fn page(result: &JobsFitResult) -> String {
+    let mut text = format!(
+        "{}: {} jobs, at most {} at once; {:.3} s of processor time, {:.3} s in the stream\n\n",
+        result.trace.display(),
+        result.jobs,
+        result.multiprogramming,
+        result.processor_s,
+        result.stream_processor_s
+    );
+    let mut table =
+        TextTable::new(["", "rate /s", "share %", "residence", "transfers", "sectors"]).with_texts(1);
+    for (name, rates) in [("input", &result.input_rates), ("output", &result.output_rates)] {
+        let RateFigures { transfers, sectors, rate_per_s, states } = rates;
+        let mean = rate_per_s.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}"));
+        table.push([
+            name.to_owned(),
+            mean,
+            String::new(),
+            String::new(),
+            transfers.to_string(),
+            format!("{sectors:.0}"),
+        ]);
+        for state in states {
+            table.push([
+                String::new(),
+                format!("{:.1}", state.rate_per_s),
+                format!("{:.2}", state.share_pct),
+                format!("{:.1}", state.residence_sectors),
+                String::new(),
+                String::new(),
+            ]);
+        }
+    }
+    text += &table.render();
+    if !result.compared.is_empty() {
+        let mut table =
+            TextTable::new(["distance of rates", "input", "output", "read requests", "write requests"])
+                .with_texts(1);
+        let number = |distance: Option<f64>| {
+            distance.map_or_else(|| "-".to_owned(), |distance| format!("{distance:.3}"))
+        };
+        for compared in &result.compared {
+            table.push([
+                compared.trace.display().to_string(),
+                number(compared.input_distance),
+                number(compared.output_distance),
+                number(compared.read_request_distance),
+                number(compared.write_request_distance),
+            ]);
+        }
+        text += &format!("\n{}", table.render());
+    }
+    for note in &result.notes {
+        text += &format!("\n{}", folded(&format!("note: {note}"), 2));
+    }
+    text + &format!("\n\nwritten   {}\n", result.output.display())
+}
