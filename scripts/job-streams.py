@@ -197,7 +197,7 @@ METHODS = {"simulated": "simulated", "lindsay_ferrari": "published", "job_slot":
 
 
 def rows(folder):
-    found = {}
+    found, system = {}, load(folder / "system.json")
     for row in measured(folder):
         found.setdefault(row["name"], []).append(row)
     for row in load(folder / "predictions.json"):
@@ -207,7 +207,8 @@ def rows(folder):
         mean = {key: statistics.fmean(figures[key] for figures in runs) for key in
                 ["elapsed_s", "calls", "job_processor_s", "system_processor_s", "lost_processor_s", "ei_avg_ms"]}
         deviation = statistics.stdev(figures["elapsed_s"] for figures in runs) if len(runs) > 1 else 0
-        out = {"group": row["group"], **row["configuration"], "runs": len(runs), "measured_s": round(mean["elapsed_s"], 4),
+        out = {"group": row["group"], **row["configuration"], "call_us": round(system["call_us"], 3),
+               "sector_us": round(system["sector_us"], 3), "runs": len(runs), "measured_s": round(mean["elapsed_s"], 4),
                "deviation_pct": round(100 * deviation / mean["elapsed_s"], 3), "measured_calls": round(mean["calls"], 1),
                "job_processor_s": round(mean["job_processor_s"], 4), "system_processor_s": round(mean["system_processor_s"], 4),
                "lost_processor_s": round(mean["lost_processor_s"], 4), "ei_avg_us": round(1e3 * mean["ei_avg_ms"], 2)}

@@ -3,5 +3,6 @@
 mod job_slot;
 mod jobs;
 mod lindsay_ferrari;
+mod measured_jobs;
 mod octave;
 mod random_jobs;
