@@ -71,6 +71,8 @@ pub struct Client {
     pending: std::ops::Range<usize>,
     /// The reply that was lent out last.
     lent: Option<usize>,
+    /// System calls on connections that were replaced.
+    former_calls: u64,
 }
 
 /// Replies of small requests come many at a time.
@@ -95,6 +97,7 @@ impl Client {
             received: vec![0; RECEIVE_BYTES].into(),
             pending: 0..0,
             lent: None,
+            former_calls: 0,
         })
     }
 
@@ -121,6 +124,7 @@ impl Client {
         if export != self.export {
             return Err(socket.protocol("its export is not the one that it had before"));
         }
+        self.former_calls = self.system_calls();
         (self.socket, self.is_structured, self.pending) = (socket, is_structured, 0..0);
         Ok(())
     }
@@ -143,6 +147,11 @@ impl Client {
     /// Puts the stamps of requests to come on another clock.
     pub const fn set_clock(&mut self, clock: Clock) {
         self.clock = clock;
+    }
+
+    /// Returns the number of system calls to send, to receive and to wait for replies.
+    pub const fn system_calls(&self) -> u64 {
+        self.former_calls + self.socket.system_calls()
     }
 
     /// Requests whose reply has not come.

@@ -1,5 +1,6 @@
 //! A connected socket that blocks only on request.
 
+use std::cell::Cell;
 use std::io::{self, IoSlice};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,6 +20,8 @@ use crate::frontend::nbd::Uri;
 pub(super) struct Socket {
     stream: OwnedFd,
     server: String,
+    /// System calls to send, receive and wait.
+    calls: Cell<u64>,
 }
 
 impl Socket {
@@ -32,7 +35,7 @@ impl Socket {
             }),
         };
         match stream {
-            Ok(stream) => Ok(Self { stream, server }),
+            Ok(stream) => Ok(Self { stream, server, calls: Cell::new(0) }),
             Err(source) => Err(ClientError::Connect { server, source }),
         }
     }
@@ -58,6 +61,7 @@ impl Socket {
         outstanding: usize,
     ) -> Result<Option<usize>, ClientError> {
         let flags = if blocks { RecvFlags::empty() } else { RecvFlags::DONTWAIT };
+        self.count();
         match recv(&self.stream, buffer, flags) {
             Ok((_, 0)) => Err(self.closed(outstanding)),
             Ok((_, count)) => Ok(Some(count)),
@@ -72,6 +76,7 @@ impl Socket {
         let slices = parts.map(IoSlice::new);
         let slices = if parts[1].is_empty() { &slices[..1] } else { &slices[..] };
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        self.count();
         match sendmsg(&self.stream, slices, &mut SendAncillaryBuffer::default(), flags) {
             Ok(count) => Ok(count),
             Err(Errno::AGAIN | Errno::INTR) => Ok(0),
@@ -87,10 +92,20 @@ impl Socket {
             let ns = until.saturating_since(clock.now()).as_ns();
             Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ }
         });
+        self.count();
         match poll(&mut [PollFd::new(&self.stream, flags)], timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(self.io("wait for", error)),
         }
+    }
+
+    /// Returns the number of system calls to send, receive and wait.
+    pub(super) const fn system_calls(&self) -> u64 {
+        self.calls.get()
+    }
+
+    fn count(&self) {
+        self.calls.set(self.calls.get() + 1);
     }
 
     fn io(&self, action: &'static str, error: Errno) -> ClientError {
