@@ -48,6 +48,12 @@ impl Instant {
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
+
+    /// The point `length` later, at most the end of time.
+    #[must_use]
+    pub const fn saturating_add(self, length: Duration) -> Self {
+        Self(self.0.saturating_add(length.0))
+    }
 }
 
 impl Duration {

@@ -67,6 +67,20 @@ pub struct Synthetic {
     places: Places,
     read: f64,
     op_stream: Stream,
+    share: Share,
+}
+
+/// The requests of one thread of several that send the same workload together.
+#[derive(Debug, Clone, Copy)]
+struct Share {
+    index: u64,
+    threads: u64,
+}
+
+impl Share {
+    const fn has(self, number: u64) -> bool {
+        number % self.threads == self.index
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -107,7 +121,38 @@ impl Synthetic {
             places: Places::new(spec, target, seed, supplied.extents)?,
             read: spec.read.as_f64(),
             op_stream: seed.stream("workload.op"),
+            share: Share { index: 0, threads: 1 },
         })
+    }
+
+    /// Keeps the share of thread `index` of so many: the requests and the members of a closed population whose numbers leave that rest. All
+    /// shares together are the workload, whatever their number, but for the think times of a closed population.
+    ///
+    /// # Panics
+    /// If there is no such thread, or requests were issued.
+    #[must_use]
+    pub fn share(mut self, index: u32, threads: u32) -> Self {
+        assert!(
+            index < threads && self.issued == 0,
+            "thread {index} of {threads} after {} requests",
+            self.issued
+        );
+        self.share = Share { index: index.into(), threads: threads.into() };
+        if let Timing::Closed { population, .. } = &mut self.timing {
+            population.keep(|member| self.share.has(member.into()));
+        }
+        self.skip();
+        self
+    }
+
+    /// Draws the requests of other threads, up to the next of this one.
+    fn skip(&mut self) {
+        while !self.share.has(self.issued) && self.issued < self.requests {
+            if let Timing::Open { process, stream, next } = &mut self.timing {
+                *next = next.saturating_add(process.interarrival(stream));
+            }
+            self.draw();
+        }
     }
 
     /// Requests issued so far.
@@ -126,7 +171,7 @@ impl Synthetic {
 
 impl Workload for Synthetic {
     fn next_arrival(&mut self, now: Instant) -> Arrival {
-        if self.issued == self.requests {
+        if self.issued >= self.requests {
             return Arrival::Finished;
         }
         match &mut self.timing {
@@ -134,16 +179,19 @@ impl Workload for Synthetic {
                 if *next > now {
                     return Arrival::At(*next);
                 }
-                let interarrival = process.interarrival(stream);
-                *next = Instant::from_ns(next.as_ns().saturating_add(interarrival.as_ns()));
-                Arrival::Request(self.draw())
+                *next = next.saturating_add(process.interarrival(stream));
+                let request = self.draw();
+                self.skip();
+                Arrival::Request(request)
             }
             Timing::Closed { population, .. } => match population.next_ready() {
                 None => Arrival::WaitForCompletion,
                 Some(time) if time > now => Arrival::At(time),
                 Some(_) => {
                     let member = population.take().expect("a member is ready");
-                    Arrival::Request(Request { initiator: member, ..self.draw() })
+                    let request = Request { initiator: member, ..self.draw() };
+                    self.skip();
+                    Arrival::Request(request)
                 }
             },
         }

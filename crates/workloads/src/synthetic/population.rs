@@ -27,6 +27,11 @@ impl Population {
         population
     }
 
+    /// Keeps the members that are `wanted`, and leaves the others out.
+    pub(super) fn keep(&mut self, wanted: impl Fn(u32) -> bool) {
+        self.thinking.retain(|Reverse((.., member))| wanted(*member));
+    }
+
     fn ready_at(&mut self, time: Instant, member: u32) {
         self.thinking.push(Reverse((time, self.began, member)));
         self.began += 1;
