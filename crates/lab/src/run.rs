@@ -325,10 +325,20 @@ pub(crate) fn supplied(
     workload: &ResolvedWorkload,
     spec: &SyntheticSpec,
 ) -> Result<Supplied, Failure> {
+    supplied_for(&device.name, Some(device), workload, spec)
+}
+
+/// As [`supplied`], for a target of that name, which has a description only if it is a model.
+pub(crate) fn supplied_for(
+    name: &str,
+    device: Option<&Resolved>,
+    workload: &ResolvedWorkload,
+    spec: &SyntheticSpec,
+) -> Result<Supplied, Failure> {
     let mut supplied = Supplied::default();
     if spec.address.distribution == AddressDistribution::Extents {
-        let tracks = device.description.tracks().ok_or_else(|| {
-            Failure::new(format!("device `{}` has no tracks to align to", device.name))
+        let tracks = device.and_then(|device| device.description.tracks()).ok_or_else(|| {
+            Failure::new(format!("device `{name}` has no tracks to align to"))
                 .hint("name a disk, or choose another address distribution")
         })?;
         let extents: Vec<Extent> = tracks.into_iter().map(|(lbn, blocks)| Extent { lbn, blocks }).collect();
@@ -435,10 +445,12 @@ fn replay(
     let records = Records::new(&mut trace);
     let records = records.map(|record| record.map(|record| convert(record, block_size)));
     let thought: Cell<DerivedThinkTimes> = Cell::default();
-    let records = match mode {
-        Mode::Think => ThinkTimes::new(records, &thought),
-        _ => ThinkTimes::recorded(records),
+    let on_derived = |is_overlapping| {
+        let mut counts = thought.get();
+        counts.count(is_overlapping);
+        thought.set(counts);
     };
+    let records = ThinkTimes::new(records, (mode == Mode::Think).then_some(on_derived));
     let mut requests = Replay::new(records, settings);
     let result = drive(&mut requests, &mut bank, limits, workload.retries, &mut outputs, progress);
     let counters = requests.counters();

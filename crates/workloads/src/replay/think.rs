@@ -6,8 +6,6 @@
 //! request 3                      |──────|     2 thinks for no time: 3 arrived before its completion
 //! ```
 
-use std::cell::Cell;
-
 use seeklab_core::TraceRecord;
 
 /// Counts of [`ThinkTimes`].
@@ -19,42 +17,48 @@ pub struct DerivedThinkTimes {
     pub overlapping: u64,
 }
 
+impl DerivedThinkTimes {
+    /// Counts a think time that was derived.
+    pub const fn count(&mut self, is_overlapping: bool) {
+        self.derived += 1;
+        self.overlapping += is_overlapping as u64;
+    }
+}
+
 /// Records with the think time from the completion of each to the arrival of the next.
 ///
 /// A recorded think time is kept. A record without a completion time, and the last one, keep none.
 #[derive(Debug)]
-pub struct ThinkTimes<'a, I, E> {
+pub struct ThinkTimes<I, E, F> {
     records: I,
     next: Option<Result<TraceRecord, E>>,
     has_begun: bool,
     /// `None` if the records are handed on as they are.
-    counts: Option<&'a Cell<DerivedThinkTimes>>,
+    on_derived: Option<F>,
 }
 
-impl<'a, I, E> ThinkTimes<'a, I, E>
+impl<I, E, F> ThinkTimes<I, E, F>
 where
     I: Iterator<Item = Result<TraceRecord, E>>,
+    F: FnMut(bool),
 {
-    /// Derives the think times of `records`, and counts them in `counts`.
-    pub fn new(records: I, counts: &'a Cell<DerivedThinkTimes>) -> Self {
-        Self { records, next: None, has_begun: false, counts: Some(counts) }
-    }
-
-    /// Hands `records` on as they are.
-    pub fn recorded(records: I) -> Self {
-        Self { records, next: None, has_begun: false, counts: None }
+    /// Derives the think times of `records`. Calls `on_derived` for each, with true if it is zero because the next request
+    /// arrived before the completion. Without it, hands the records on as they are.
+    pub const fn new(records: I, on_derived: Option<F>) -> Self {
+        Self { records, next: None, has_begun: false, on_derived }
     }
 }
 
-impl<I, E> Iterator for ThinkTimes<'_, I, E>
+impl<I, E, F> Iterator for ThinkTimes<I, E, F>
 where
     I: Iterator<Item = Result<TraceRecord, E>>,
+    F: FnMut(bool),
 {
     type Item = Result<TraceRecord, E>;
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let Some(counts) = self.counts else { return self.records.next() };
+        let Some(on_derived) = &mut self.on_derived else { return self.records.next() };
         if !std::mem::replace(&mut self.has_begun, true) {
             self.next = self.records.next();
         }
@@ -66,9 +70,7 @@ where
         };
         if let (None, Some(completion), Some(Ok(next))) = (record.think, record.completion, &self.next) {
             record.think = Some(next.arrival.saturating_since(completion));
-            let DerivedThinkTimes { derived, overlapping } = counts.get();
-            let overlapping = overlapping + u64::from(next.arrival < completion);
-            counts.set(DerivedThinkTimes { derived: derived + 1, overlapping });
+            on_derived(next.arrival < completion);
         }
         Some(Ok(record))
     }
@@ -97,24 +99,27 @@ mod tests {
             record(60, None, None),
             record(70, Some(80), None),
         ];
-        let counts = Cell::default();
-        let times: Vec<Option<u64>> = ThinkTimes::new(records.into_iter().map(Ok::<_, ()>), &counts)
+        let mut counts = DerivedThinkTimes::default();
+        let on_derived = |is_overlapping| counts.count(is_overlapping);
+        let times: Vec<Option<u64>> = ThinkTimes::new(records.into_iter().map(Ok::<_, ()>), Some(on_derived))
             .map(|record| record.unwrap().think.map(Duration::as_ns))
             .collect();
         assert_eq!(times, [Some(15), Some(0), Some(7), None, None]);
-        assert_eq!(counts.get(), DerivedThinkTimes { derived: 2, overlapping: 1 });
-        let kept: Vec<_> = ThinkTimes::recorded(records.into_iter().map(Ok::<_, ()>)).collect();
+        assert_eq!(counts, DerivedThinkTimes { derived: 2, overlapping: 1 });
+        let as_they_are = None::<fn(bool)>;
+        let kept: Vec<_> = ThinkTimes::new(records.into_iter().map(Ok::<_, ()>), as_they_are).collect();
         assert_eq!(kept, records.map(Ok));
     }
 
     #[test]
     fn error_ends_the_think_time_before_it() {
-        let counts = Cell::default();
+        let mut counts = DerivedThinkTimes::default();
         let records = [Ok(record(0, Some(10), None)), Err("broken"), Ok(record(20, Some(30), None))];
-        let mut records = ThinkTimes::new(records.into_iter(), &counts);
+        let on_derived = |is_overlapping| counts.count(is_overlapping);
+        let mut records = ThinkTimes::new(records.into_iter(), Some(on_derived));
         assert_eq!(records.next().unwrap().unwrap().think, None);
         assert_eq!(records.next(), Some(Err("broken")));
         assert!(records.next().unwrap().is_ok() && records.next().is_none());
-        assert_eq!(counts.get(), DerivedThinkTimes::default());
+        assert_eq!(counts, DerivedThinkTimes::default());
     }
 }
