@@ -120,6 +120,7 @@ mod tests {
         assert_eq!(records.next().unwrap().unwrap().think, None);
         assert_eq!(records.next(), Some(Err("broken")));
         assert!(records.next().unwrap().is_ok() && records.next().is_none());
+        drop(records);
         assert_eq!(counts, DerivedThinkTimes::default());
     }
 }

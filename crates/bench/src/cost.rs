@@ -1,0 +1,52 @@
+//! The cost of measuring: what this process took from the machine.
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use seeklab_core::Duration;
+
+/// Processor time and context switches of this process, all threads included, and its system calls for requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cost {
+    /// Processor time in user space.
+    pub user: Duration,
+    /// Processor time in the kernel.
+    pub kernel: Duration,
+    /// Context switches because a thread waited.
+    pub waits: u64,
+    /// Context switches because the kernel took the processor away.
+    pub preemptions: u64,
+    /// System calls to submit requests, take completions and wait.
+    pub system_calls: u64,
+}
+
+impl Cost {
+    /// The cost of the process so far, without system calls.
+    pub(crate) fn of_process() -> Self {
+        let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else { return Self::default() };
+        let us =
+            |time: nix::sys::time::TimeVal| Duration::from_us(time.num_microseconds().max(0).unsigned_abs());
+        Self {
+            user: us(usage.user_time()),
+            kernel: us(usage.system_time()),
+            waits: usage.voluntary_context_switches().unsigned_abs(),
+            preemptions: usage.involuntary_context_switches().unsigned_abs(),
+            system_calls: 0,
+        }
+    }
+
+    /// The cost from `before` to here.
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self {
+            user: self.user.saturating_sub(before.user),
+            kernel: self.kernel.saturating_sub(before.kernel),
+            waits: self.waits.saturating_sub(before.waits),
+            preemptions: self.preemptions.saturating_sub(before.preemptions),
+            system_calls: self.system_calls.saturating_sub(before.system_calls),
+        }
+    }
+
+    /// Processor time.
+    pub fn processor(&self) -> Duration {
+        self.user + self.kernel
+    }
+}

@@ -1,0 +1,42 @@
+//! Measures real targets: sends the requests of a workload, stamps them, and keeps errors apart from successes.
+//!
+//! ```text
+//! Workload ─▶ Arrivals (intended times) ─▶ queue ─▶ slots ─▶ Target ─▶ kernel, server or model
+//!               never wait for the target            ▲         │
+//!                                                    └─ ended ─┘──▶ Part of an interval ─▶ Measurement
+//! ```
+//! A [`Worker`](worker) runs on a thread of its own with a target of its own. [`measure`] starts the workers, collects
+//! what they hand over at the end of each interval, and returns on time although a worker may never come back.
+//!
+//! # Scope and limits
+//! A worker takes no lock and allocates nothing per request: it hands over the figures of an interval at once. The
+//! times of a target in virtual time are those of [`simulate`](seeklab_core::simulate()).
+//!
+//! # References
+//! X. He, M. Zhang and Q. Yang, SPEK: A Storage Performance Evaluation Kernel module, IEEE TDSC 2(2), 2005: sections 2
+//! and 3.2. G. Tene's *coordinated omission* is the reason for two times of each request.
+
+mod arrivals;
+mod claim;
+mod cost;
+mod dealt;
+mod error;
+mod measurement;
+mod part;
+mod plan;
+mod records;
+mod run;
+mod signature;
+mod slots;
+pub mod target;
+mod worker;
+
+pub use claim::{Claim, ClaimOptions, claim};
+pub use cost::Cost;
+pub use dealt::Dealt;
+pub use error::BenchError;
+pub use measurement::{Interval, Measurement, Totals, Unfinished};
+pub use part::{Direction, Part};
+pub use plan::{Late, Plan, Ramp};
+pub use run::{Lane, Listener, measure};
+pub use signature::{Signature, signature_of};

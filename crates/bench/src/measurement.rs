@@ -1,0 +1,85 @@
+//! The result of a measurement.
+
+use seeklab_core::{Duration, Instant, Operation, Request};
+
+use crate::cost::Cost;
+use crate::error::TargetError;
+use crate::part::Part;
+
+/// Figures of one interval on all threads.
+#[derive(Debug, Clone)]
+pub struct Interval {
+    /// Number of the interval from the begin of the time that counts.
+    pub index: u64,
+    /// Its figures.
+    pub part: Part,
+    /// Threads that did not hand over their figures in time: their target holds them.
+    pub silent_threads: u32,
+}
+
+/// A request that the target never returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unfinished {
+    /// Operation of the request.
+    pub op: Operation,
+    /// First logical block.
+    pub lbn: u64,
+    /// Number of blocks.
+    pub blocks: u32,
+    /// Time from its issue to the end of the run.
+    pub age: Duration,
+}
+
+impl Unfinished {
+    pub(crate) const fn of(request: &Request, age: Duration) -> Self {
+        Self { op: request.op, lbn: request.lbn, blocks: request.blocks, age }
+    }
+}
+
+/// Figures of the whole time that counts.
+#[derive(Debug, Clone, Default)]
+pub struct Totals {
+    /// Sum over all intervals.
+    pub part: Part,
+    /// Begin of the time that counts. Without a duration or a ramp-up it is the first arrival.
+    pub begin: Instant,
+    /// Its end: that of the duration or of the last completion, the later one.
+    pub end: Instant,
+    /// Requests that arrived in the duration and were never issued.
+    pub unissued: u64,
+    /// Requests that the target never returned.
+    pub unfinished: Vec<Unfinished>,
+    /// Threads that did not come back from their target.
+    pub silent_threads: u32,
+    /// Connections that were remade.
+    pub reconnections: u64,
+    /// Cost of measuring; `None` in virtual time.
+    pub cost: Option<Cost>,
+}
+
+impl Totals {
+    /// Length of the time that counts.
+    pub fn elapsed(&self) -> Duration {
+        self.end.saturating_since(self.begin)
+    }
+
+    /// Share of the attempts that were issued more than `late` after they could be, in percent. `None` of no attempts.
+    pub fn late_pct(&self, late: Duration) -> Option<f64> {
+        let all = self.part.lateness.moments().count();
+        let over = self.part.lateness.buckets().filter(|(upper, _)| *upper > late).map(|(_, count)| count);
+        (all > 0).then(|| 100.0 * over.sum::<u64>() as f64 / all as f64)
+    }
+}
+
+/// Result of a measurement.
+#[derive(Debug)]
+pub struct Measurement {
+    /// Figures of the whole.
+    pub totals: Totals,
+    /// Figures over time.
+    pub intervals: Vec<Interval>,
+    /// True if the caller stopped it.
+    pub is_stopped: bool,
+    /// Failure of the target as a whole, which ended the measurement early.
+    pub failure: Option<TargetError>,
+}

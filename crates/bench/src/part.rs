@@ -1,0 +1,139 @@
+//! Figures of the requests that ended in one interval, on one thread or on all.
+
+use seeklab_core::statistics::Distribution;
+use seeklab_core::{Duration, Instant, Operation, Status};
+
+/// Successful requests of one operation.
+#[derive(Debug, Clone, Default)]
+pub struct Direction {
+    /// Requests that were carried out.
+    pub requests: u64,
+    /// Bytes that they transferred.
+    pub bytes: u64,
+    /// Intended start to completion.
+    pub response: Distribution,
+    /// Issue of the successful attempt to completion.
+    pub service: Distribution,
+}
+
+impl Direction {
+    fn merge(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.bytes += other.bytes;
+        self.response.merge(&other.response);
+        self.service.merge(&other.service);
+    }
+}
+
+/// Figures of an interval. Counts of errors are apart from those of successful requests everywhere.
+#[derive(Debug, Clone, Default)]
+pub struct Part {
+    /// Begin of the interval.
+    pub from: Instant,
+    /// End of the interval.
+    pub until: Instant,
+    /// Successful requests by operation.
+    pub operations: [Direction; Operation::ALL.len()],
+    /// Attempts that ended with each status. Those that exceeded their time limit are `timeout`.
+    pub statuses: [u64; Status::ALL.len()],
+    /// Intended start to the end of the last attempt, of requests that were not carried out.
+    pub failed_response: Distribution,
+    /// Requests that were not carried out, all attempts included.
+    pub failed: u64,
+    /// Attempts that were issued.
+    pub attempts: u64,
+    /// Attempts after the first of a request.
+    pub retries: u64,
+    /// Requests that a retry carried out.
+    pub retried: u64,
+    /// Time from the intended start to the issue, of attempts that found room at once.
+    pub lateness: Distribution,
+    /// Arrivals that found no room and waited.
+    pub delayed: u64,
+    /// Arrivals that found no room and were left out.
+    pub dropped: u64,
+    /// Attempts that ended after they had been given up.
+    pub late_ends: u64,
+    /// Attempts that the target has at the end of the interval.
+    pub outstanding: u64,
+    /// Arrivals that wait at the end of the interval.
+    pub queued: u64,
+    /// Age of the oldest attempt that the target has at the end of the interval.
+    pub oldest: Option<Duration>,
+    /// Attempts of at least a second of age at the end of the interval.
+    pub hung: u64,
+    /// Longest time without a completion while requests were under way, on a thread.
+    pub pause: Duration,
+    /// The last completion.
+    pub last_completion: Option<Instant>,
+}
+
+impl Part {
+    /// An interval that begins.
+    pub(crate) fn begin(from: Instant) -> Self {
+        Self { from, until: from, ..Self::default() }
+    }
+
+    /// Requests that were carried out.
+    pub fn requests(&self) -> u64 {
+        self.operations.iter().map(|direction| direction.requests).sum()
+    }
+
+    /// Bytes that were transferred.
+    pub fn bytes(&self) -> u64 {
+        self.operations.iter().map(|direction| direction.bytes).sum()
+    }
+
+    /// Response times of all successful requests.
+    pub fn response(&self) -> Distribution {
+        self.all(|direction| &direction.response)
+    }
+
+    /// Service times of all successful requests.
+    pub fn service(&self) -> Distribution {
+        self.all(|direction| &direction.service)
+    }
+
+    fn all(&self, of: fn(&Direction) -> &Distribution) -> Distribution {
+        let mut all = Distribution::default();
+        self.operations.iter().for_each(|direction| all.merge(of(direction)));
+        all
+    }
+
+    /// Attempts that failed.
+    pub fn errors(&self) -> u64 {
+        let of = |status: &Status| self.statuses[*status as usize];
+        Status::ALL.iter().filter(|status| !status.is_success()).map(of).sum()
+    }
+
+    /// Adds the figures of another thread in the same interval: requests under way add up.
+    pub(crate) fn merge_thread(&mut self, other: &Self) {
+        self.outstanding += other.outstanding;
+        self.queued += other.queued;
+        self.hung += other.hung;
+        self.oldest = self.oldest.max(other.oldest);
+        self.until = self.until.max(other.until);
+        self.merge_counts(other);
+    }
+
+    /// Adds the figures of a later interval.
+    pub(crate) fn merge_counts(&mut self, other: &Self) {
+        for (direction, other) in self.operations.iter_mut().zip(&other.operations) {
+            direction.merge(other);
+        }
+        for (count, other) in self.statuses.iter_mut().zip(other.statuses) {
+            *count += other;
+        }
+        self.failed_response.merge(&other.failed_response);
+        self.failed += other.failed;
+        self.attempts += other.attempts;
+        self.retries += other.retries;
+        self.retried += other.retried;
+        self.lateness.merge(&other.lateness);
+        self.delayed += other.delayed;
+        self.dropped += other.dropped;
+        self.late_ends += other.late_ends;
+        self.pause = self.pause.max(other.pause);
+        self.last_completion = self.last_completion.max(other.last_completion);
+    }
+}

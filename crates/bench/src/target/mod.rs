@@ -1,0 +1,192 @@
+//! Targets: what requests are sent to. One file each, listed in [`TARGETS`].
+//!
+//! ```text
+//! submit([transfer, …]) ─▶ kernel, server or model ─▶ poll() ─▶ [ended, …]
+//! ```
+//! # Scope and limits
+//! A target belongs to one thread. Transfers are handed over many at a time, and so are those that have ended, so that a
+//! target in the kernel costs less than one system call per request. Reads leave their data in buffers that nobody
+//! looks at; writes send data that no compression makes smaller.
+
+mod buffers;
+mod file;
+mod idle;
+mod ring;
+
+use seeklab_core::{Device, Instant, Operation, Reclassification, Request, Status};
+use seeklab_emulator::clock::{Clock, Wait};
+use seeklab_workloads::AddressSpace;
+
+pub use crate::error::TargetError;
+pub(crate) use file::OpenFile;
+
+/// Declares the module of each target. Each has a `KIND`.
+macro_rules! targets {
+    ($($module:ident,)+) => {
+        $(mod $module;)+
+
+        /// THE list of targets. The last one takes every address that no other takes.
+        pub static TARGETS: &[TargetKind] = &[$($module::KIND),+];
+    };
+}
+
+targets! {
+    null,
+    model,
+    nbd,
+    psync,
+    io_uring,
+}
+
+/// A kind of target.
+#[derive(Debug, Clone, Copy)]
+pub struct TargetKind {
+    /// Its name.
+    pub name: &'static str,
+    /// Form of its addresses.
+    pub form: &'static str,
+    /// Description in a sentence.
+    pub meaning: &'static str,
+    /// Returns the part of an address that [`open`](Self::open) takes, if the address is of this kind.
+    pub matches: fn(&str) -> Option<&str>,
+    /// True if writes to it change data that somebody may need.
+    pub holds_data: bool,
+    /// True if its times are those of a model, so that no thread waits.
+    pub is_virtual: bool,
+    /// Opens a target of this kind.
+    pub open: fn(&str, &Opening<'_>) -> Result<Box<dyn Target>, TargetError>,
+}
+
+impl TargetKind {
+    /// The kind of an address, and the address without the prefix of the kind.
+    pub fn of(address: &str) -> (&'static Self, &str) {
+        let found = TARGETS.iter().find_map(|kind| Some((kind, (kind.matches)(address)?)));
+        found.expect("the last kind takes every address")
+    }
+}
+
+/// Options of a target that is opened.
+#[derive(Debug, Clone)]
+pub struct TargetOptions {
+    /// Requests that it takes at a time.
+    pub outstanding_max: u32,
+    /// Bypass the page cache.
+    pub direct: bool,
+    /// Length of most requests at most, for which buffers are prepared.
+    pub prepared_bytes: usize,
+    /// The workload reads.
+    pub reads: bool,
+    /// The workload writes, discards or writes zeroes.
+    pub writes: bool,
+    /// Number whose digits the data of writes begin with.
+    pub seed: u64,
+}
+
+/// Inputs of a target that is opened.
+pub struct Opening<'a> {
+    /// Clock of its stamps before a run begins.
+    pub clock: Clock,
+    /// Options.
+    pub options: &'a TargetOptions,
+    /// Builds the model of that name.
+    pub device: &'a dyn Fn(&str) -> Result<Box<dyn Device>, String>,
+}
+
+impl std::fmt::Debug for Opening<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Opening").field("options", self.options).finish_non_exhaustive()
+    }
+}
+
+/// Properties of an open target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetFacts {
+    /// Its addresses.
+    pub space: AddressSpace,
+    /// Requests that it takes at a time.
+    pub outstanding_max: u32,
+    /// Remarks on the way in which it was opened, such as a fallback.
+    pub notes: Vec<String>,
+}
+
+impl TargetFacts {
+    /// Facts without remarks.
+    pub const fn new(space: AddressSpace, outstanding_max: u32) -> Self {
+        Self { space, outstanding_max, notes: Vec::new() }
+    }
+}
+
+/// A request that is handed to a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transfer {
+    /// Number of its slot, below the number of requests that the target takes at a time.
+    pub tag: u32,
+    /// The request.
+    pub request: Request,
+}
+
+/// A transfer that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// Number of its slot.
+    pub tag: u32,
+    /// Time at which it ended, on the clock of the target.
+    pub completed: Instant,
+    /// Status of the request.
+    pub status: Status,
+    /// Blocks before the first bad one, if the request failed and the number is known.
+    pub good_blocks: Option<u32>,
+}
+
+/// Something real, or a model, that requests are sent to.
+pub trait Target: Send {
+    /// Returns the properties of the target.
+    fn facts(&self) -> &TargetFacts;
+
+    /// Returns the time on the clock of the target.
+    fn now(&self) -> Instant;
+
+    /// The run begins: stamps are on this clock from now on. A model keeps its virtual time.
+    fn set_clock(&mut self, clock: Clock);
+
+    /// Hands transfers over. No more are under way at a time than the target takes, and no two have the same tag.
+    ///
+    /// # Errors
+    /// A failure after which the target cannot go on. A request that fails is no such failure.
+    fn submit(&mut self, transfers: &[Transfer]) -> Result<(), TargetError>;
+
+    /// Appends the transfers that have ended. Waits as `wait` says until at least `at_least` have ended.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit).
+    fn poll(&mut self, wait: Wait, at_least: u32, ended: &mut Vec<Ended>) -> Result<(), TargetError>;
+
+    /// Returns true if the target takes transfers now. A connection that is being remade takes none.
+    fn is_ready(&self) -> bool {
+        true
+    }
+
+    /// The transfer has exceeded its time limit. It is still under way, unless the target can end it.
+    fn timed_out(&mut self, _tag: u32) {}
+
+    /// A request that is under way is more pressing from now on. Only models know classes.
+    fn reclassify(&mut self, _change: &Reclassification) {}
+
+    /// Returns the number of system calls made so far.
+    fn system_calls(&self) -> u64 {
+        0
+    }
+
+    /// Returns the number of connections that were remade.
+    fn reconnections(&self) -> u64 {
+        0
+    }
+}
+
+/// First byte and length of a request on a target with blocks of that size.
+pub(crate) fn byte_range(request: &Request, block_bytes: u64) -> (u64, usize) {
+    if request.op == Operation::Flush {
+        return (0, 0);
+    }
+    (request.lbn * block_bytes, request.blocks as usize * block_bytes as usize)
+}

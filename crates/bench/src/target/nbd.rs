@@ -1,0 +1,261 @@
+//! Exports of NBD servers, over a unix socket or TCP: one connection for each thread, many requests outstanding.
+//!
+//! # Scope and limits
+//! When the server closes the connection, or a request exceeds its time limit, the outstanding requests fail with the
+//! status `gone` and the connection is remade: at once, then after waits that double up to a second.
+
+use seeklab_core::{ByteSize, Duration, Instant, Operation, Status};
+use seeklab_emulator::client::nbd::Client;
+use seeklab_emulator::client::{ClientError, Command, Patience};
+use seeklab_emulator::clock::{Clock, Wait};
+use seeklab_emulator::frontend::nbd::Uri;
+use seeklab_workloads::AddressSpace;
+
+use super::buffers::Buffers;
+use super::idle::idle;
+use super::{Ended, Opening, Target, TargetError, TargetFacts, TargetKind, Transfer, byte_range};
+
+/// Its line in the list of targets.
+pub(super) const KIND: TargetKind = TargetKind {
+    name: "nbd",
+    form: "nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH",
+    meaning: "An export of an NBD server",
+    matches: |address| {
+        ["nbd://", "nbd+unix://", "nbds://"]
+            .iter()
+            .any(|scheme| address.starts_with(scheme))
+            .then_some(address)
+    },
+    holds_data: true,
+    is_virtual: false,
+    open,
+};
+
+/// Waits before connections are remade.
+const BACK_OFF_MIN: Duration = Duration::from_ms(10);
+const BACK_OFF_MAX: Duration = Duration::from_s(1);
+
+fn open(address: &str, opening: &Opening<'_>) -> Result<Box<dyn Target>, TargetError> {
+    let options = opening.options;
+    let uri: Uri = address.parse().map_err(|error: seeklab_emulator::frontend::nbd::UriError| {
+        TargetError::unusable(address, error.reason, "")
+    })?;
+    let client = Client::connect(&uri, opening.clock)?;
+    let export = client.export();
+    if export.read_only && options.writes {
+        let hint = "choose a workload that only reads, read=100%";
+        return Err(TargetError::unusable(address, "the export refuses writes", hint));
+    }
+    let block_bytes = u64::from(export.block_bytes_min.max(512));
+    let space = AddressSpace {
+        capacity_blocks: export.size_bytes / block_bytes,
+        block_size: ByteSize::from_bytes(block_bytes),
+    };
+    if space.capacity_blocks == 0 {
+        return Err(TargetError::unusable(address, "the export is empty", ""));
+    }
+    let buffers = Buffers::new(1, options.prepared_bytes, false, options.writes, options.seed);
+    let facts = TargetFacts::new(space, options.outstanding_max);
+    Ok(Box::new(Nbd {
+        uri,
+        facts,
+        clock: opening.clock,
+        client: Some(client),
+        buffers,
+        unsent: Vec::new(),
+        away: None,
+        reconnections: 0,
+        idle_calls: 0,
+    }))
+}
+
+/// Time without a connection.
+#[derive(Debug, Clone, Copy)]
+struct Away {
+    next_attempt: Instant,
+    back_off: Duration,
+}
+
+#[derive(Debug)]
+struct Nbd {
+    uri: Uri,
+    facts: TargetFacts,
+    clock: Clock,
+    /// Always there, but for the drop.
+    client: Option<Client>,
+    buffers: Buffers,
+    /// Transfers that were not sent, and the status with which they end.
+    unsent: Vec<(u32, Status)>,
+    away: Option<Away>,
+    reconnections: u64,
+    idle_calls: u64,
+}
+
+impl Nbd {
+    fn client(&mut self) -> &mut Client {
+        self.client.as_mut().expect("the client lives as long as the target")
+    }
+
+    /// The connection has ended: what is outstanding fails.
+    fn cut(&mut self) {
+        if self.away.is_none() {
+            self.client().abandon();
+            self.away = Some(Away { next_attempt: self.clock.now(), back_off: BACK_OFF_MIN });
+        }
+    }
+
+    /// Remakes the connection if it is time to; waits if it is not.
+    ///
+    /// # Errors
+    /// If the server gives the export no more, or another one.
+    fn remake(&mut self, away: Away, wait: Wait) -> Result<(), TargetError> {
+        let now = self.clock.now();
+        if now < away.next_attempt {
+            let wait = match wait {
+                Wait::Spin => Wait::Spin,
+                Wait::Until(until) => Wait::Until(until.min(away.next_attempt)),
+                Wait::Forever => Wait::Until(away.next_attempt),
+            };
+            self.idle_calls += idle(self.clock, wait);
+            return Ok(());
+        }
+        let uri = self.uri.clone();
+        match self.client().reconnect(&uri) {
+            Ok(()) => {
+                self.away = None;
+                self.reconnections += 1;
+            }
+            Err(error @ (ClientError::Refused { .. } | ClientError::Protocol { .. })) => {
+                return Err(error.into());
+            }
+            Err(_) => {
+                let back_off = (away.back_off * 2).min(BACK_OFF_MAX);
+                self.away = Some(Away { next_attempt: self.clock.now() + away.back_off, back_off });
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, transfer: &Transfer) -> Result<(), ClientError> {
+        let Transfer { tag, request } = transfer;
+        let (offset, length) = byte_range(request, self.facts.space.block_size.as_bytes());
+        let client = self.client.as_mut().expect("the client lives as long as the target");
+        let tag = u64::from(*tag);
+        let command = match request.op {
+            Operation::Read => Command::read(tag, offset, length as u32),
+            // The client copies nothing, but has handed the bytes to the kernel when it returns.
+            Operation::Write => Command::write(tag, offset, self.buffers.for_write(0, length, request).bytes),
+            Operation::Flush => Command::flush(tag),
+            Operation::Discard => Command::discard(tag, offset, length as u32),
+            Operation::WriteZeroes => Command::write_zeroes(tag, offset, length as u32),
+        };
+        client.submit(command.fua(request.fua))
+    }
+
+    /// Takes one reply, if one comes in time.
+    fn collect(&mut self, patience: Patience, ended: &mut Vec<Ended>) -> Result<bool, ClientError> {
+        let block_bytes = self.facts.space.block_size.as_bytes();
+        let Some(reply) = self.client().collect(patience)? else { return Ok(false) };
+        let status = reply.failure.as_ref().map_or(Status::Ok, |failure| Status::from_errno(failure.code));
+        let bad_byte = reply.failure.as_ref().and_then(|failure| failure.offset_bytes);
+        let good_bytes = bad_byte.and_then(|byte| byte.checked_sub(reply.request.offset_bytes));
+        let good_blocks = good_bytes.and_then(|bytes| u32::try_from(bytes / block_bytes).ok());
+        ended.push(Ended { tag: reply.tag as u32, completed: reply.request.completion, status, good_blocks });
+        // The server shuts down: it would answer every further request so.
+        if status == Status::Gone {
+            self.cut();
+        }
+        Ok(true)
+    }
+}
+
+impl Target for Nbd {
+    fn facts(&self) -> &TargetFacts {
+        &self.facts
+    }
+
+    fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    fn set_clock(&mut self, clock: Clock) {
+        self.clock = clock;
+        self.client().set_clock(clock);
+    }
+
+    fn submit(&mut self, transfers: &[Transfer]) -> Result<(), TargetError> {
+        for transfer in transfers {
+            if self.away.is_some() {
+                self.unsent.push((transfer.tag, Status::Gone));
+                continue;
+            }
+            match self.send(transfer) {
+                Ok(()) => {}
+                Err(ClientError::Unsupported { .. } | ClientError::Invalid { .. }) => {
+                    self.unsent.push((transfer.tag, Status::Aborted));
+                }
+                Err(ClientError::Closed { .. } | ClientError::Io { .. }) => self.cut(),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn poll(&mut self, wait: Wait, at_least: u32, ended: &mut Vec<Ended>) -> Result<(), TargetError> {
+        let before = ended.len();
+        if !self.unsent.is_empty() {
+            let completed = self.clock.now();
+            let end = |(tag, status)| Ended { tag, completed, status, good_blocks: None };
+            ended.extend(self.unsent.drain(..).map(end));
+        }
+        loop {
+            let count = ended.len() - before;
+            let patience = match wait {
+                _ if count >= at_least.max(1) as usize => Patience::None,
+                Wait::Spin => Patience::None,
+                Wait::Until(until) => Patience::Until(until),
+                Wait::Forever => Patience::Unlimited,
+            };
+            match self.collect(patience, ended) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(ClientError::Closed { .. } | ClientError::Io { .. }) => self.cut(),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if ended.len() > before {
+            return Ok(());
+        }
+        if let Some(away) = self.away {
+            return self.remake(away, wait);
+        }
+        if self.client().outstanding() == 0 {
+            self.idle_calls += idle(self.clock, wait);
+        }
+        Ok(())
+    }
+
+    fn is_ready(&self) -> bool {
+        self.away.is_none()
+    }
+
+    fn timed_out(&mut self, _: u32) {
+        self.cut();
+    }
+
+    fn system_calls(&self) -> u64 {
+        self.client.as_ref().map_or(0, Client::system_calls) + self.idle_calls
+    }
+
+    fn reconnections(&self) -> u64 {
+        self.reconnections
+    }
+}
+
+impl Drop for Nbd {
+    fn drop(&mut self) {
+        let client = self.client.take().filter(|client| client.outstanding() == 0 && self.away.is_none());
+        // The server may have gone in the meantime: nothing is lost.
+        let _ = client.map(Client::disconnect);
+    }
+}

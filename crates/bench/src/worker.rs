@@ -1,0 +1,504 @@
+//! One thread of a measurement: takes arrivals, issues them, takes what has ended, and hands over figures.
+//!
+//! ```text
+//! loop: interval over? ─▶ arrivals up to now ─▶ issue while there is room ─▶ poll the target ─▶ record what ended
+//! ```
+//! The loop waits for the next of: an arrival, a retry, a completion, the end of the interval. Before an arrival it spins,
+//! as the emulator does before a reply.
+//!
+//! # Scope and limits
+//! A request counts if its intended start lies behind the ramp-up. The time that counts ends with the last of these
+//! requests, so none is left out because it took long.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+
+use seeklab_core::{
+    Breakdown, BufferOutcome, Completion, Duration, FaultSet, Instant, Outcome, Status, TraceRecord, Workload,
+};
+use seeklab_emulator::clock::{Clock, DEFAULT_MARGIN, Wait, Waiter};
+
+use crate::arrivals::{Arrivals, Arrived};
+use crate::cost::Cost;
+use crate::error::TargetError;
+use crate::measurement::Unfinished;
+use crate::part::Part;
+use crate::plan::{Late, Plan, Ramp};
+use crate::records::Records;
+use crate::run::{Message, Outlet, Shared};
+use crate::slots::{Attempt, Slots};
+use crate::target::{Ended, Target, Transfer};
+
+/// Longest wait, so that a request to stop is noticed.
+const WAIT_MAX: Duration = Duration::from_ms(50);
+/// Shortest time between two looks for requests that exceed their time limit.
+const SCAN_MIN: Duration = Duration::from_ms(1);
+
+/// Result of a worker.
+#[derive(Debug)]
+pub(crate) struct WorkerEnd {
+    /// Time of its end.
+    pub(crate) end: Instant,
+    /// Intended start of the first request that counts.
+    pub(crate) first: Option<Instant>,
+    /// Begin of the time that counts, if it came.
+    pub(crate) begin: Option<Instant>,
+    /// Cost of the process when the time that counts began.
+    pub(crate) cost_at_begin: Cost,
+    /// System calls since then.
+    pub(crate) system_calls: u64,
+    /// Requests that arrived and were never issued.
+    pub(crate) unissued: u64,
+    /// Requests that the target never returned.
+    pub(crate) unfinished: Vec<Unfinished>,
+    /// Connections that were remade.
+    pub(crate) reconnections: u64,
+    /// Failure that ended it early.
+    pub(crate) failure: Option<TargetError>,
+}
+
+pub(crate) struct Worker<'a> {
+    index: usize,
+    plan: &'a Plan,
+    target: Box<dyn Target>,
+    arrivals: Arrivals,
+    slots: Slots,
+    /// Failed requests in order of their next attempt.
+    retries: VecDeque<Attempt>,
+    waiter: Option<Waiter>,
+    shared: &'a Shared,
+    outlet: Outlet,
+    records: Option<Records>,
+    part: Part,
+    /// Number of the interval from the begin of the time that counts.
+    interval: u64,
+    begin: Option<Instant>,
+    first: Option<Instant>,
+    cost_at_begin: Cost,
+    calls_at_begin: u64,
+    /// The last time at which there was no room. Arrivals before it had to wait.
+    full_until: Instant,
+    /// Since then requests are under way without a completion.
+    waiting_since: Option<Instant>,
+    next_scan: Instant,
+    /// Arrivals from then on are not made.
+    end: Option<Instant>,
+    is_ended: bool,
+    unissued: u64,
+    rows: u64,
+    transfers: Vec<Transfer>,
+    ended: Vec<Ended>,
+}
+
+impl<'a> Worker<'a> {
+    pub(crate) fn new(
+        index: usize,
+        plan: &'a Plan,
+        clock: Clock,
+        target: Box<dyn Target>,
+        workload: Box<dyn Workload>,
+        shared: &'a Shared,
+        outlet: Outlet,
+    ) -> Self {
+        let room = shared.room(index).min(target.facts().outstanding_max).max(1);
+        Self {
+            index,
+            plan,
+            arrivals: Arrivals::new(workload),
+            slots: Slots::new(room),
+            retries: VecDeque::new(),
+            waiter: (!plan.is_virtual).then(|| Waiter::new(clock, plan.pacing, DEFAULT_MARGIN)),
+            shared,
+            records: plan.record.then(|| Records::new(index, outlet.clone())),
+            outlet,
+            part: Part::default(),
+            interval: 0,
+            begin: None,
+            first: None,
+            cost_at_begin: Cost::default(),
+            calls_at_begin: 0,
+            full_until: Instant::ZERO,
+            waiting_since: None,
+            next_scan: Instant::ZERO,
+            end: None,
+            is_ended: false,
+            unissued: 0,
+            rows: 0,
+            transfers: Vec::with_capacity(room as usize),
+            ended: Vec::with_capacity(room as usize),
+            target,
+        }
+        .on(clock)
+    }
+
+    /// Puts the stamps of the target on the clock of the run.
+    fn on(mut self, clock: Clock) -> Self {
+        self.target.set_clock(clock);
+        self
+    }
+
+    /// Runs to the end, hands over what is left, and returns the result.
+    pub(crate) fn run(mut self) -> WorkerEnd {
+        let failure = self.work().err();
+        let end = self.target.now();
+        self.roll(end);
+        self.part.until = end;
+        self.note_state(end);
+        let held: Vec<(bool, Attempt)> =
+            self.slots.held().map(|(_, is_given_up, attempt)| (is_given_up, *attempt)).collect();
+        let mut unfinished = Vec::new();
+        for (is_given_up, attempt) in held {
+            unfinished.push(Unfinished::of(&attempt.request, end.saturating_since(attempt.issued)));
+            if !is_given_up {
+                self.write_row(&attempt, None, Status::Timeout, None);
+            }
+        }
+        if self.begin.is_some() {
+            let part = std::mem::take(&mut self.part);
+            self.outlet.send(Message::Part(self.index, self.interval, Box::new(part)));
+        }
+        if let Some(records) = self.records.take() {
+            records.finish();
+        }
+        WorkerEnd {
+            end,
+            first: self.first,
+            begin: self.begin,
+            cost_at_begin: self.cost_at_begin,
+            system_calls: self.target.system_calls().saturating_sub(self.calls_at_begin),
+            unissued: self.unissued,
+            unfinished,
+            reconnections: self.target.reconnections(),
+            failure,
+        }
+    }
+
+    fn work(&mut self) -> Result<(), TargetError> {
+        loop {
+            let now = self.target.now();
+            self.roll(now);
+            self.end_if_due(now);
+            self.give_up_late(now);
+            self.arrivals.advance(now);
+            self.issue(now)?;
+            let held = self.slots.under_way() + self.slots.given_up();
+            if self.is_ended {
+                let is_drained = self.slots.under_way() == 0;
+                let is_over = self.end.is_some_and(|end| now >= end + Plan::DRAIN);
+                if is_drained || is_over {
+                    return Ok(());
+                }
+            } else if self.arrivals.is_finished() && self.retries.is_empty() && self.slots.under_way() == 0 {
+                return Ok(());
+            }
+            let wait = self.wait(now, held > 0);
+            self.shared.pulse(self.index).end();
+            let at_least = self.plan.batch.min(self.slots.under_way()).max(1);
+            self.target.poll(wait, at_least, &mut self.ended)?;
+            self.take_ended();
+        }
+    }
+
+    /// Begins the time that counts, and hands over intervals that are over at `now`.
+    fn roll(&mut self, now: Instant) {
+        let begin = match self.begin {
+            Some(begin) => begin,
+            None => {
+                let begin = match self.plan.ramp {
+                    Ramp::None => Some(Instant::ZERO),
+                    Ramp::Time(length) => Some(Instant::ZERO + length),
+                    Ramp::Requests(_) => self.shared.begin(),
+                };
+                let Some(begin) = begin.filter(|begin| *begin <= now) else { return };
+                self.begin = Some(begin);
+                self.part = Part::begin(begin);
+                self.cost_at_begin = Cost::of_process();
+                self.calls_at_begin = self.target.system_calls();
+                self.end = self.end.or_else(|| Some(begin + self.plan.duration?));
+                begin
+            }
+        };
+        let Some(length) = self.plan.interval else { return };
+        loop {
+            let boundary = begin + length * (self.interval + 1);
+            // The last interval includes what ends behind the end of the arrivals.
+            if boundary > now || self.end.is_some_and(|end| boundary >= end) {
+                return;
+            }
+            self.arrivals.advance(boundary);
+            self.part.until = boundary;
+            self.note_state(boundary);
+            let part = std::mem::replace(&mut self.part, Part::begin(boundary));
+            self.outlet.send(Message::Part(self.index, self.interval, Box::new(part)));
+            self.interval += 1;
+        }
+    }
+
+    /// Notes what the target has and what waits.
+    fn note_state(&mut self, now: Instant) {
+        let (oldest, hung) = self.slots.ages(now, Plan::HUNG);
+        self.part.outstanding = u64::from(self.slots.under_way() + self.slots.given_up());
+        self.part.queued = self.arrivals.queued() as u64;
+        (self.part.oldest, self.part.hung) = (oldest, u64::from(hung));
+        if let Some(since) = self.waiting_since {
+            self.part.pause = self.part.pause.max(now.saturating_since(since));
+        }
+    }
+
+    /// Ends the arrivals when the time is over or a stop was requested.
+    fn end_if_due(&mut self, now: Instant) {
+        if self.is_ended {
+            return;
+        }
+        if self.shared.stop.load(Ordering::Relaxed) {
+            self.end = Some(self.end.map_or(now, |end| end.min(now)));
+        }
+        if let Some(end) = self.end.filter(|end| *end <= now) {
+            self.is_ended = true;
+            self.unissued = self.arrivals.end_before(end) + self.retries.len() as u64;
+            self.retries.clear();
+        }
+    }
+
+    /// Gives up attempts that exceed the time limit.
+    fn give_up_late(&mut self, now: Instant) {
+        let Some(limit) = self.plan.timeout else { return };
+        if now < self.next_scan || self.slots.under_way() == 0 {
+            return;
+        }
+        self.next_scan = now + (limit / 8).max(SCAN_MIN);
+        let late: Vec<u32> = self
+            .slots
+            .held()
+            .filter(|(_, is_given_up, attempt)| !is_given_up && now.saturating_since(attempt.issued) >= limit)
+            .map(|(tag, ..)| tag)
+            .collect();
+        for tag in late {
+            let Some(attempt) = self.slots.give_up(tag) else { continue };
+            self.target.timed_out(tag);
+            self.attempt_ended(&attempt, now, Status::Timeout, None, true);
+        }
+        self.arrivals.completed_at(now);
+    }
+
+    /// Issues retries and arrivals while there is room.
+    fn issue(&mut self, now: Instant) -> Result<(), TargetError> {
+        if !self.target.is_ready() {
+            self.full_until = now;
+            return Ok(());
+        }
+        while self.slots.has_room() {
+            let retry = self.retries.front().filter(|retry| retry.due <= now).map(|retry| retry.due);
+            let arrived = self.arrivals.front().map(|arrived| arrived.intended);
+            let attempt = match (retry, arrived) {
+                (Some(due), intended) if intended.is_none_or(|intended| due <= intended) => {
+                    self.retries.pop_front().expect("the first is there")
+                }
+                (_, Some(_)) => self.take_arrival(),
+                (_, None) => break,
+            };
+            let attempt = Attempt { row: self.rows, ..attempt };
+            self.rows += 1;
+            let tag = self.slots.begin(attempt).expect("there is room");
+            self.transfers.push(Transfer { tag, request: attempt.request });
+        }
+        if self.plan.late == Late::Drop {
+            while let Some(Arrived { intended, .. }) = self.arrivals.pop() {
+                self.part.dropped += u64::from(self.counts(intended));
+            }
+        }
+        if !self.transfers.is_empty() {
+            self.hand_over()?;
+        }
+        for change in self.arrivals.take_changes() {
+            self.target.reclassify(&change);
+        }
+        Ok(())
+    }
+
+    /// The first arrival as an attempt.
+    fn take_arrival(&mut self) -> Attempt {
+        let Arrived { request, intended } = self.arrivals.pop().expect("the first is there");
+        let had_to_wait = intended < self.full_until;
+        self.part.delayed += u64::from(had_to_wait && self.counts(intended));
+        // The end of time marks it: this loop is not late with it.
+        let due = if had_to_wait { Instant::MAX } else { intended };
+        Attempt { request, intended, due, number: 1, issued: Instant::ZERO, row: 0 }
+    }
+
+    /// Stamps the transfers and gives them to the target.
+    fn hand_over(&mut self) -> Result<(), TargetError> {
+        let issued = self.target.now();
+        for index in 0..self.transfers.len() {
+            let Transfer { tag, .. } = self.transfers[index];
+            let attempt = self.slots.issue(tag, issued);
+            if !self.counts(attempt.intended) {
+                continue;
+            }
+            self.first = Some(self.first.map_or(attempt.intended, |first| first.min(attempt.intended)));
+            self.part.attempts += 1;
+            self.part.retries += u64::from(attempt.number > 1);
+            if attempt.due < Instant::MAX {
+                self.part.lateness.record(issued.saturating_since(attempt.due));
+            }
+        }
+        self.waiting_since.get_or_insert(issued);
+        self.shared.pulse(self.index).begin(issued);
+        let submitted = self.target.submit(&self.transfers);
+        self.transfers.clear();
+        submitted
+    }
+
+    /// Returns true of a request that counts.
+    fn counts(&self, intended: Instant) -> bool {
+        self.begin.is_some_and(|begin| intended >= begin)
+    }
+
+    /// Returns the way to wait from `now` on.
+    fn wait(&mut self, now: Instant, is_under_way: bool) -> Wait {
+        let retry = self.retries.front().map(|retry| retry.due);
+        // Without room, only a completion helps.
+        let arrives = self.slots.has_room() && self.target.is_ready();
+        let arrival = if arrives || self.plan.late == Late::Drop { self.arrivals.next_time() } else { None };
+        let event = [arrival, retry.filter(|_| arrives)].into_iter().flatten().min();
+        let boundary = self.begin.zip(self.plan.interval);
+        let boundary = boundary.map(|(begin, length)| begin + length * (self.interval + 1));
+        let boundary = boundary.filter(|boundary| self.end.is_none_or(|end| *boundary < end));
+        let ramp = match self.plan.ramp {
+            Ramp::Time(length) if self.begin.is_none() => Some(Instant::ZERO + length),
+            _ => None,
+        };
+        let end = self.end.map(|end| if self.is_ended { end + Plan::DRAIN } else { end });
+        let scan = self.plan.timeout.filter(|_| self.slots.under_way() > 0).map(|_| self.next_scan.max(now));
+        let Some(waiter) = &mut self.waiter else {
+            // In virtual time nothing else happens before these.
+            let next = [event, boundary.filter(|_| is_under_way || event.is_some()), ramp, end, scan];
+            return next.into_iter().flatten().min().map_or(Wait::Forever, Wait::Until);
+        };
+        let latest = [boundary, ramp, end, scan].into_iter().flatten().fold(now + WAIT_MAX, Instant::min);
+        match waiter.begin(now, event, None) {
+            Wait::Spin => Wait::Spin,
+            Wait::Until(until) => Wait::Until(until.min(latest)),
+            Wait::Forever => Wait::Until(latest),
+        }
+    }
+
+    /// Records what the target has returned, and tells the workload.
+    fn take_ended(&mut self) {
+        if self.ended.is_empty() {
+            return;
+        }
+        let mut ended = std::mem::take(&mut self.ended);
+        if !ended.is_sorted_by_key(|end| end.completed) {
+            ended.sort_by_key(|end| end.completed);
+        }
+        for group in ended.chunk_by(|one, other| one.completed == other.completed) {
+            let completed = group[0].completed;
+            self.roll(completed);
+            self.arrivals.advance_before(completed);
+            if let Some(since) = self.waiting_since {
+                self.part.pause = self.part.pause.max(completed.saturating_since(since));
+            }
+            self.part.last_completion = Some(completed);
+            if !self.slots.has_room() {
+                self.full_until = completed;
+            }
+            for Ended { tag, status, good_blocks, .. } in group {
+                match self.slots.end(*tag) {
+                    Some(attempt) => self.attempt_ended(&attempt, completed, *status, *good_blocks, false),
+                    None => self.part.late_ends += 1,
+                }
+            }
+            self.waiting_since = (self.slots.under_way() > 0).then_some(completed);
+            self.arrivals.completed_at(completed);
+        }
+        ended.clear();
+        self.ended = ended;
+    }
+
+    /// Records the end of an attempt, and sends it again or tells the workload.
+    fn attempt_ended(
+        &mut self,
+        attempt: &Attempt,
+        completed: Instant,
+        status: Status,
+        good_blocks: Option<u32>,
+        is_given_up: bool,
+    ) {
+        let counts = self.counts(attempt.intended);
+        self.part.statuses[status as usize] += u64::from(counts);
+        self.write_row(attempt, (!is_given_up).then_some(completed), status, good_blocks);
+        if self.plan.retries.sends_again(status, attempt.number) && !self.is_ended {
+            let due = completed + self.plan.retries.after;
+            self.retries.push_back(Attempt { due, number: attempt.number + 1, ..*attempt });
+            return;
+        }
+        let response = completed.saturating_since(attempt.intended);
+        if status.is_success() {
+            if counts {
+                let request = &attempt.request;
+                let operation = &mut self.part.operations[request.op as usize];
+                operation.requests += 1;
+                operation.bytes +=
+                    u64::from(request.blocks) * self.target.facts().space.block_size.as_bytes();
+                operation.response.record(response);
+                operation.service.record(completed.saturating_since(attempt.issued));
+                self.part.retried += u64::from(attempt.number > 1);
+            }
+        } else if counts {
+            self.part.failed += 1;
+            self.part.failed_response.record(response);
+        }
+        if let Ramp::Requests(requests) = self.plan.ramp
+            && self.begin.is_none()
+        {
+            self.shared.ended_in_ramp(requests, completed);
+        }
+        self.arrivals.completed(&completion(attempt, completed, status, good_blocks));
+    }
+
+    fn write_row(
+        &mut self,
+        attempt: &Attempt,
+        completed: Option<Instant>,
+        status: Status,
+        good_blocks: Option<u32>,
+    ) {
+        let Some(records) = &mut self.records else { return };
+        let Attempt { request, intended, due, number, issued, row } = *attempt;
+        let arrival = if number > 1 { due } else { intended };
+        let record = TraceRecord {
+            issue: Some(issued),
+            start: Some(issued),
+            completion: completed,
+            device: request.device,
+            initiator: request.initiator,
+            fua: request.fua,
+            criticality: request.criticality,
+            priority: request.priority,
+            status,
+            good_blocks,
+            ..TraceRecord::new(arrival, request.op, request.lbn, request.blocks)
+        };
+        records.push(row, record);
+    }
+}
+
+/// The end of a request, as a workload hears of it.
+fn completion(attempt: &Attempt, completed: Instant, status: Status, good_blocks: Option<u32>) -> Completion {
+    let request = attempt.request;
+    let good_blocks = if status.is_success() { request.blocks } else { good_blocks.unwrap_or(0) };
+    Completion {
+        request,
+        submitted: attempt.intended,
+        issued: attempt.issued,
+        started: attempt.issued,
+        completed,
+        breakdown: Breakdown::default(),
+        outcome: Outcome { status, good_blocks, ..Outcome::default() },
+        buffer: BufferOutcome::None,
+        seek_cylinders: 0,
+        queue_length: 0,
+        faults: FaultSet::NONE,
+    }
+}

@@ -1,0 +1,110 @@
+//! Intended times: the arrivals of the workload, whatever the target, the seed and the number of threads.
+
+use seeklab_bench::{Lane, Late, Plan, measure};
+use seeklab_core::{Duration, Instant, Operation, Status, TraceRecord};
+use seeklab_emulator::clock::Clock;
+
+use crate::harness::{Heard, Ruled, open, options, run, synthetic, virtual_plan};
+
+/// Kolmogorov-Smirnov distance of gaps to the exponential distribution of that mean.
+fn distance_to_exponential(gaps: &mut [f64], mean: f64) -> f64 {
+    gaps.sort_by(f64::total_cmp);
+    let count = gaps.len() as f64;
+    let steps = gaps.iter().enumerate().map(|(index, gap)| {
+        let share = 1.0 - (-gap / mean).exp();
+        (share - index as f64 / count).abs().max((share - (index + 1) as f64 / count).abs())
+    });
+    steps.fold(0.0, f64::max)
+}
+
+fn arrivals(rows: &[TraceRecord]) -> Vec<Instant> {
+    rows.iter().map(|row| row.arrival).collect()
+}
+
+#[test]
+fn poisson_arrivals_pass_a_kolmogorov_smirnov_test_over_a_thousand_seeds() {
+    const REQUESTS: usize = 200;
+    let line = format!("random,size=4KiB,read=100%,poisson=1000/s,requests={REQUESTS}");
+    let mut rejected = 0;
+    for seed in 0..1_000 {
+        // Slower than the arrivals, and with so little room that most of them wait.
+        let target = Box::new(Ruled::new(Duration::from_ms(3), |_| Some(Status::Ok)));
+        let (_, heard) = run(&Plan { outstanding_max: 2, ..virtual_plan() }, target, &line, seed);
+        let mut last = Instant::ZERO;
+        let gaps = arrivals(&heard.rows).into_iter().map(|arrival| {
+            let gap = arrival.saturating_since(last);
+            last = arrival;
+            gap.as_ns() as f64
+        });
+        let mut gaps: Vec<f64> = gaps.collect();
+        assert_eq!(gaps.len(), REQUESTS);
+        // Critical value at 5 % for a distribution that is known wholly.
+        rejected += u32::from(distance_to_exponential(&mut gaps, 1e6) * (REQUESTS as f64).sqrt() > 1.358);
+    }
+    // Binomial around 50 with a standard deviation of 6.9.
+    assert!((22..=78).contains(&rejected), "{rejected} of 1,000 seeds at 5 %");
+}
+
+#[test]
+fn constant_arrivals_never_wait_for_a_slow_target() {
+    let target = Box::new(Ruled::new(Duration::from_ms(50), |_| Some(Status::Ok)));
+    let plan = Plan { outstanding_max: 3, ..virtual_plan() };
+    let (measurement, heard) =
+        run(&plan, target, "random,size=4KiB,read=50%,constant=1000/s,requests=500", 1);
+    let expected: Vec<Instant> = (1..=500).map(|ms| Instant::from_ns(ms * 1_000_000)).collect();
+    assert_eq!(arrivals(&heard.rows), expected);
+    assert_eq!(measurement.totals.part.delayed, 497, "all but the first three found no room");
+    // The last one leaves after 500 requests in 167 turns of 50 ms, of three each.
+    let last = heard.rows.last().unwrap();
+    let (response, issue) = (last.response_time().unwrap(), last.issue.unwrap());
+    assert!(response > Duration::from_s(7), "{response}");
+    assert_eq!(last.completion.unwrap().saturating_since(issue), Duration::from_ms(50));
+}
+
+#[test]
+fn late_arrivals_are_left_out_and_counted_on_request() {
+    let target = Box::new(Ruled::new(Duration::from_ms(50), |_| Some(Status::Ok)));
+    let plan = Plan { outstanding_max: 3, late: Late::Drop, ..virtual_plan() };
+    let (measurement, heard) =
+        run(&plan, target, "random,size=4KiB,read=50%,constant=1000/s,requests=500", 1);
+    let part = &measurement.totals.part;
+    assert_eq!(part.dropped + part.requests(), 500);
+    // Three each 50 ms.
+    assert_eq!((part.requests(), heard.rows.len()), (30, 30));
+    assert!(heard.rows.iter().all(|row| row.response_time() == Some(Duration::from_ms(50))));
+}
+
+#[test]
+fn threads_change_neither_requests_nor_arrivals() {
+    let asked = |line: &str, threads: u32| {
+        let clock = Clock::start();
+        let lanes = (0..threads).map(|index| {
+            let target = open("null", clock, &options(64)).unwrap();
+            let workload = synthetic(line, target.facts().space, 7).share(index, threads);
+            Lane::new(target, workload)
+        });
+        let mut heard = Heard::default();
+        let plan = Plan { record: true, outstanding_max: 64, ..Plan::default() };
+        let measurement = measure(&plan, clock, lanes.collect(), &mut heard).unwrap();
+        assert_eq!(measurement.totals.part.requests() as usize, heard.rows.len());
+        assert!(arrivals(&heard.rows).is_sorted());
+        heard.rows
+    };
+    let request = |row: &TraceRecord| (row.op, row.lbn, row.blocks);
+    let open = "random,size=4KiB:1+64KiB:1,read=70%,poisson=20000/s,requests=2000";
+    let one = asked(open, 1);
+    assert_eq!(one.len(), 2_000);
+    for threads in [2, 3] {
+        let several = asked(open, threads);
+        let arrived =
+            |rows: &[TraceRecord]| -> Vec<_> { rows.iter().map(|row| (row.arrival, request(row))).collect() };
+        assert_eq!(arrived(&several), arrived(&one), "{threads} threads");
+    }
+    let closed = "random,size=4KiB,read=70%,sequential=50%,closed=8,requests=2000";
+    let sorted = |rows: &[TraceRecord]| -> Vec<(Operation, u64, u32)> {
+        let mut requests: Vec<_> = rows.iter().map(request).collect();
+        requests.sort();
+        requests
+    };
+    assert_eq!(sorted(&asked(closed, 3)), sorted(&asked(closed, 1)));
+}

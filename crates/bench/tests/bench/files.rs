@@ -1,0 +1,159 @@
+//! Files through io_uring and pread: what is written where, and the system calls for it.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use seeklab_bench::Plan;
+use seeklab_bench::target::{Target, TargetError, TargetOptions};
+use seeklab_core::{Operation, Status};
+use seeklab_emulator::clock::Clock;
+
+use crate::harness::{open, options, run};
+
+const SIZE_BYTES: u64 = 8 << 20;
+
+/// A file in the temporary folder, and its path.
+fn file() -> (tempfile::NamedTempFile, String) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    file.as_file().set_len(SIZE_BYTES).unwrap();
+    file.as_file().sync_all().unwrap();
+    let path = file.path().to_str().unwrap().to_owned();
+    (file, path)
+}
+
+/// Opens a target; `None`, with the reason on stderr, if this machine has no direct access or no io_uring.
+fn opened(address: &str, options: &TargetOptions) -> Option<Box<dyn Target>> {
+    match open(address, Clock::start(), options) {
+        Ok(target) => Some(target),
+        Err(error @ TargetError::Unusable { .. }) => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// The words with which a block begins: address and number of its write.
+fn head(file: &File, lbn: u64) -> (u64, u64) {
+    let mut bytes = [0; 16];
+    file.read_exact_at(&mut bytes, lbn * 512).unwrap();
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+    (word(0), word(8))
+}
+
+#[test]
+fn every_write_lands_at_its_address_and_reads_are_whole() {
+    for kind in ["io_uring:", "psync:"] {
+        // Within the prepared buffers, and beyond them.
+        for (size, outstanding) in [("4KiB", 16), ("64KiB", 4)] {
+            let (file, path) = file();
+            let Some(target) = opened(&format!("{kind}{path}"), &options(outstanding)) else { return };
+            let requests = SIZE_BYTES / if size == "4KiB" { 4_096 } else { 65_536 };
+            let line = format!(
+                "sequential,size={size},align={size},read=0%,closed={outstanding},requests={requests}"
+            );
+            let plan = Plan { record: true, outstanding_max: outstanding, ..Plan::default() };
+            let (measurement, heard) = run(&plan, target, &line, 1);
+            let part = &measurement.totals.part;
+            assert_eq!(
+                (part.requests(), part.errors(), part.bytes()),
+                (requests, 0, SIZE_BYTES),
+                "{kind} {size}"
+            );
+            for (number, row) in heard.rows.iter().enumerate() {
+                assert_eq!(head(file.as_file(), row.lbn), (row.lbn, number as u64), "{kind} {size}");
+            }
+            let target = opened(&format!("{kind}{path}"), &options(outstanding)).unwrap();
+            let line = format!("random,size={size},read=100%,closed={outstanding},requests=300");
+            let (measurement, _) = run(&plan, target, &line, 1);
+            assert_eq!((measurement.totals.part.requests(), measurement.totals.part.errors()), (300, 0));
+        }
+    }
+}
+
+#[test]
+fn batches_of_io_uring_cost_a_fraction_of_a_system_call() {
+    let (_file, path) = file();
+    let calls_per_request = |address: &str, population: u32, batch| {
+        let target = opened(address, &options(population))?;
+        let plan = Plan { outstanding_max: population, batch, ..Plan::default() };
+        let line = format!("random,size=4KiB,read=100%,closed={population},requests=2000");
+        let (measurement, _) = run(&plan, target, &line, 1);
+        let totals = measurement.totals;
+        assert_eq!(totals.part.requests(), 2_000);
+        Some(totals.cost.unwrap().system_calls as f64 / 2_000.0)
+    };
+    let null = calls_per_request("null", 32, 1).unwrap();
+    assert!(null < 0.01, "{null}");
+    let Some(psync) = calls_per_request(&format!("psync:{path}"), 1, 1) else { return };
+    assert!((1.0..1.05).contains(&psync), "{psync}");
+    let Some(one) = calls_per_request(&path, 1, 1) else { return };
+    assert!((1.0..1.3).contains(&one), "submission and wait in one: {one}");
+    let batched = calls_per_request(&path, 32, 8).unwrap();
+    assert!(batched < 0.2, "{batched}");
+}
+
+#[test]
+fn other_operations_are_carried_out_by_both() {
+    for kind in ["io_uring:", "psync:"] {
+        let (file, path) = file();
+        let Some(mut target) = opened(&format!("{kind}{path}"), &options(1)) else { return };
+        let clock = Clock::start();
+        file.as_file().write_all_at(&[7; 16 << 10], 0).unwrap();
+        let mut ended = Vec::new();
+        let request = |op, lbn, blocks| seeklab_core::Request::new(0, op, lbn, blocks);
+        let write = request(Operation::Write, 64, 8);
+        for request in [
+            request(Operation::Flush, 0, 0),
+            seeklab_core::Request { fua: true, ..write },
+            request(Operation::Discard, 8, 8),
+            request(Operation::WriteZeroes, 24, 8),
+        ] {
+            target.submit(&[seeklab_bench::target::Transfer { tag: 0, request }]).unwrap();
+            while ended.is_empty() {
+                let until = clock.now() + seeklab_core::Duration::from_ms(100);
+                target.poll(seeklab_emulator::clock::Wait::Until(until), 1, &mut ended).unwrap();
+            }
+            let status = ended.pop().unwrap().status;
+            assert_eq!(status, Status::Ok, "{kind} {:?}", request.op);
+        }
+        let mut bytes = vec![0; 16 << 10];
+        file.as_file().read_exact_at(&mut bytes, 0).unwrap();
+        let zeroes: Vec<usize> = (0..32).filter(|block| bytes[block * 512] == 0).collect();
+        assert_eq!(zeroes, (8..16).chain(24..32).collect::<Vec<_>>(), "{kind}");
+    }
+}
+
+#[test]
+fn file_that_becomes_shorter_fails_the_reads_behind_its_end() {
+    for kind in ["io_uring:", "psync:"] {
+        let (file, path) = file();
+        let Some(target) = opened(&format!("{kind}{path}"), &options(4)) else { return };
+        file.as_file().set_len(SIZE_BYTES / 2).unwrap();
+        let plan = Plan { outstanding_max: 4, ..Plan::default() };
+        let (measurement, _) = run(&plan, target, "random,size=4KiB,read=100%,closed=4,requests=1000", 1);
+        let part = &measurement.totals.part;
+        assert_eq!(part.requests() + part.failed, 1_000);
+        assert!((400..600).contains(&part.failed), "{kind} {}", part.failed);
+        assert_eq!(part.statuses[Status::Aborted as usize], part.failed);
+    }
+}
+
+#[test]
+fn unusable_files_are_refused_with_a_reason() {
+    let directory = tempfile::tempdir().unwrap();
+    let empty = directory.path().join("empty");
+    File::create(&empty).unwrap();
+    let refused = |address: &str| open(address, Clock::start(), &options(1)).err().unwrap();
+    for kind in ["", "psync:"] {
+        let error = refused(&format!("{kind}{}", empty.display()));
+        assert!(
+            error.to_string().contains("is empty") && error.hint().unwrap().contains("--create"),
+            "{error}"
+        );
+        let error = refused(&format!("{kind}/dev/zero"));
+        assert!(error.to_string().contains("neither a file nor a block device"), "{error}");
+        let error = refused(&format!("{kind}{}/absent", directory.path().display()));
+        assert!(error.to_string().contains("cannot open"), "{error}");
+    }
+}

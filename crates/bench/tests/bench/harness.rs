@@ -1,0 +1,161 @@
+//! Targets, workloads, and a listener that keeps everything, for all tests.
+
+use std::collections::BTreeMap;
+
+use seeklab_bench::target::{
+    Ended, Opening, Target, TargetError, TargetFacts, TargetKind, TargetOptions, Transfer,
+};
+use seeklab_bench::{Interval, Lane, Listener, Measurement, Plan, measure};
+use seeklab_core::{ByteSize, Device, Duration, Instant, Seed, Status, TraceRecord};
+use seeklab_devices::layer::queue_before;
+use seeklab_devices::scheduler::SchedulerSpec;
+use seeklab_devices::{Description, catalog};
+use seeklab_emulator::clock::{Clock, Wait};
+use seeklab_workloads::{AddressSpace, Supplied, Synthetic, SyntheticSpec};
+
+/// Everything that a measurement says.
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    pub(crate) rows: Vec<TraceRecord>,
+    pub(crate) intervals: usize,
+    pub(crate) stops_after_intervals: Option<usize>,
+}
+
+impl Listener for Heard {
+    fn interval(&mut self, _: &Interval) {
+        self.intervals += 1;
+    }
+    fn row(&mut self, record: &TraceRecord) {
+        self.rows.push(*record);
+    }
+    fn is_stopped(&self) -> bool {
+        self.stops_after_intervals.is_some_and(|intervals| self.intervals >= intervals)
+    }
+}
+
+/// A plan in virtual time that records.
+pub(crate) fn virtual_plan() -> Plan {
+    Plan { record: true, is_virtual: true, outstanding_max: 100_000, ..Plan::default() }
+}
+
+/// Options of a target that reads and writes.
+pub(crate) fn options(outstanding_max: u32) -> TargetOptions {
+    TargetOptions {
+        outstanding_max,
+        direct: true,
+        prepared_bytes: 8 << 10,
+        reads: true,
+        writes: true,
+        seed: 1,
+    }
+}
+
+/// Opens the target at `address`.
+pub(crate) fn open(
+    address: &str,
+    clock: Clock,
+    options: &TargetOptions,
+) -> Result<Box<dyn Target>, TargetError> {
+    let (kind, address) = TargetKind::of(address);
+    (kind.open)(address, &Opening { clock, options, device: &|name| Err(format!("no {name}")) })
+}
+
+/// A device of the catalog with overrides, behind a queue that takes any number of requests.
+pub(crate) fn device(name: &str, overrides: &[(&str, &str)]) -> Box<dyn Device> {
+    let mut description = catalog::find(name).unwrap();
+    overrides.iter().for_each(|(key, value)| description.set(key, value).unwrap());
+    built(&description)
+}
+
+/// A described device behind a queue that takes any number of requests.
+pub(crate) fn built(description: &Description) -> Box<dyn Device> {
+    let device = description.build(Seed(1), "disk0").unwrap();
+    match device.capabilities().queue_depth {
+        u32::MAX => device,
+        depth => Box::new(queue_before(device, &SchedulerSpec::FCFS, depth as usize).unwrap()),
+    }
+}
+
+/// A model as a target.
+pub(crate) fn model(device: Box<dyn Device>, options: &TargetOptions) -> Box<dyn Target> {
+    let kind = TargetKind::of("model:x").0;
+    let device = std::cell::RefCell::new(Some(device));
+    let build = |_: &str| device.take().ok_or_else(|| "built twice".to_owned());
+    let opening = Opening { clock: Clock::start(), options, device: &build };
+    (kind.open)("x", &opening).unwrap()
+}
+
+/// A synthetic workload for a space.
+pub(crate) fn synthetic(line: &str, space: AddressSpace, seed: u64) -> Synthetic {
+    let spec = SyntheticSpec::parse(line).unwrap();
+    Synthetic::new(&spec, space, Seed(seed), Supplied::default()).unwrap()
+}
+
+/// Measures one target under a synthetic load.
+pub(crate) fn run(plan: &Plan, target: Box<dyn Target>, line: &str, seed: u64) -> (Measurement, Heard) {
+    run_until(plan, target, line, seed, Heard::default())
+}
+
+/// As [`run`], with a listener.
+pub(crate) fn run_until(
+    plan: &Plan,
+    target: Box<dyn Target>,
+    line: &str,
+    seed: u64,
+    mut heard: Heard,
+) -> (Measurement, Heard) {
+    let workload = synthetic(line, target.facts().space, seed);
+    let measurement = measure(plan, Clock::start(), vec![Lane::new(target, workload)], &mut heard).unwrap();
+    (measurement, heard)
+}
+
+/// A target in virtual time whose requests take a fixed time and end with the status that a rule gives them; those of
+/// which the rule gives none never end.
+pub(crate) struct Ruled<R> {
+    facts: TargetFacts,
+    now: Instant,
+    service: Duration,
+    rule: R,
+    attempts: u64,
+    under_way: BTreeMap<(Instant, u64), (u32, Status)>,
+}
+
+impl<R: FnMut(u64) -> Option<Status> + Send> Ruled<R> {
+    /// The rule gets the number of each attempt, from zero.
+    pub(crate) fn new(service: Duration, rule: R) -> Self {
+        let space = AddressSpace { capacity_blocks: 1 << 20, block_size: ByteSize::from_bytes(512) };
+        let facts = TargetFacts::new(space, 1 << 14);
+        Self { facts, now: Instant::ZERO, service, rule, attempts: 0, under_way: BTreeMap::new() }
+    }
+}
+
+impl<R: FnMut(u64) -> Option<Status> + Send> Target for Ruled<R> {
+    fn facts(&self) -> &TargetFacts {
+        &self.facts
+    }
+    fn now(&self) -> Instant {
+        self.now
+    }
+    fn set_clock(&mut self, _: Clock) {}
+    fn submit(&mut self, transfers: &[Transfer]) -> Result<(), TargetError> {
+        for transfer in transfers {
+            let number = self.attempts;
+            self.attempts += 1;
+            if let Some(status) = (self.rule)(number) {
+                self.under_way.insert((self.now + self.service, number), (transfer.tag, status));
+            }
+        }
+        Ok(())
+    }
+    fn poll(&mut self, wait: Wait, _: u32, ended: &mut Vec<Ended>) -> Result<(), TargetError> {
+        let event = self.under_way.keys().next().map(|(time, _)| *time);
+        let Wait::Until(until) = wait else { panic!("virtual time always has a next event: {wait:?}") };
+        self.now = self.now.max(event.map_or(until, |event| event.min(until)));
+        while let Some(first) = self.under_way.first_entry().filter(|first| first.key().0 <= self.now) {
+            let completed = first.key().0;
+            let (tag, status) = first.remove();
+            ended.push(Ended { tag, completed, status, good_blocks: None });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,10 @@
+//! Measurements from outside: arrivals, figures, errors, hangs, files, exports and leave to write.
+
+mod arrivals;
+mod claims;
+mod errors;
+mod exports;
+mod files;
+mod harness;
+mod models;
+mod stalls;
