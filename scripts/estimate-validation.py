@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Compare estimates with simulations and write the tables of validation/estimate.
 
-    scripts/estimate-validation.py [--binary target/release/seeklab] [--requests N] [--only laws,loads,traces,until]
+    scripts/estimate-validation.py [--binary target/release/seeklab] [--requests N] [--only laws,loads,writes,traces,until]
+        [--device D]
 
 laws.csv    service times of closed simulations beside those of the law
-loads.csv   response times of Poisson loads, 10 to 95 % of the highest sustained rate
+loads.csv   response times of Poisson loads of reads, 10 to 95 % of the highest sustained rate
+writes.csv  response times of Poisson loads of reads and writes; the mean is that of the reads
 traces.csv  response times of traces at 30 and 60 % load
 until.csv   growth by --until beside a bisection over simulations
-errors.csv  largest errors by method, origin of the law and utilisation, from loads.csv and traces.csv
+errors.csv  largest errors by method, origin of the law and utilisation, from loads.csv, writes.csv and traces.csv
 
 The traces are those of ../shared/traces and examples/office-server.csv.zst.
 """
@@ -18,6 +20,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "validation" / "estimate"
@@ -26,6 +29,15 @@ DISKS = ["hp-c2247a", "hp-c2249a", "hp-c2490a", "hp-c3323a", "dec-rz26", "st4160
 SERVERS = ["constant", "exponential"]
 SCHEDULED = [("hp-c2247a", "c-look"), ("cheetah-36es", "c-look"), ("hp-c2247a", "sptf"), ("cheetah-36es", "sptf")]
 UTILISATIONS = [10, 30, 50, 70, 80, 90, 95]
+WRITE_DISKS = ["cheetah-36es", "atlas10k", "nearline-7200", "hp-c2490a", "cheetah9lp", "barracuda", "ibm18es", "atlas-iii",
+               "cheetah4lp", "desktop-7200"]
+SEEDS = [1, 2]
+LAW_SEEDS = [1, 2, 3, 4]
+LAYERS = {
+    "queue over cheetah-36es": "kind = 'queue'\nscheduler = 'fcfs'\n[device]\nbase = 'cheetah-36es'\n",
+    "limit over cheetah-36es": "kind = 'limit'\n[[requests]]\nrate = '500/s'\nburst = 1000\n[device]\nbase = 'cheetah-36es'\n",
+}
+ONLY_DEVICES = []
 TRACE_DISKS = ["cheetah-36es", "atlas10k", "nearline-7200"]
 UNTIL_POISSON = [
     (["exponential"], 40, [("response_mean_ms", 40), ("response_p99_ms", 150)]),
@@ -64,62 +76,136 @@ def write(name, rows):
 
 def laws(seeklab, requests):
     rows = []
+    count = requests * len(LAW_SEEDS)
+
+    def closed(device, line, outstanding):
+        runs = [seeklab.json("simulate", *device, "-w", f"{line},requests={requests}", "--closed", str(outstanding),
+                             "--seed", str(seed)) for seed in LAW_SEEDS]
+        mean = lambda key: sum(run[key] for run in runs) / len(runs)
+        return mean("response_mean_ms"), mean("response_sd_ms"), 1000 / mean("requests_per_second")
+
     for disk in DISKS:
         for bare in [[], ["--bare"]]:
             for kib in [4, 8, 64, 256]:
-                line = f"random,size={kib}KiB,read=100%,requests={requests}"
-                device = [disk, *bare]
-                simulated = seeklab.json("simulate", *device, "-w", line, "--closed", "1")
+                line, device = f"random,size={kib}KiB,read=100%", [disk, *bare]
+                mean, deviation, _ = closed(device, line, 1)
                 estimated = seeklab.json("estimate", *device, "-w", line, "--closed", "1")
                 rows.append({
                     "device": disk, "bare": bool(bare), "size_kib": kib, "scheduler": "fcfs", "outstanding": 1,
-                    "origin": estimated["law"]["origin"],
-                    "simulated_mean_ms": simulated["response_mean_ms"], "law_mean_ms": estimated["response_mean_ms"],
-                    "error_mean_pct": pct(estimated["response_mean_ms"], simulated["response_mean_ms"]),
-                    "simulated_sd_ms": simulated["response_sd_ms"], "law_sd_ms": estimated["service_sd_ms"],
-                    "error_sd_pct": pct(estimated["service_sd_ms"], simulated["response_sd_ms"]),
+                    "origin": estimated["law"]["origin"], "requests": count, "seeds": len(LAW_SEEDS),
+                    "simulated_mean_ms": round(mean, 6), "law_mean_ms": estimated["response_mean_ms"],
+                    "error_mean_pct": pct(estimated["response_mean_ms"], mean),
+                    "simulated_se_pct": round(100 * deviation / mean / count ** 0.5, 3),
+                    "simulated_sd_ms": round(deviation, 6), "law_sd_ms": estimated["service_sd_ms"],
+                    "error_sd_pct": pct(estimated["service_sd_ms"], deviation),
                 })
     for disk, scheduler in SCHEDULED:
-        for outstanding in [1, 2, 5, 17, 65]:
-            line = f"random,size=8KiB,read=100%,requests={requests}"
-            device = [disk, "--scheduler", scheduler]
-            simulated = seeklab.json("simulate", *device, "-w", line, "--closed", str(outstanding))
+        for outstanding in [2, 3, 5, 9, 17, 33, 65]:
+            line, device = "random,size=8KiB,read=100%", [disk, "--scheduler", scheduler]
+            _, _, between = closed(device, line, outstanding)
             estimated = seeklab.json("estimate", *device, "-w", line, "--closed", str(outstanding))
-            throughput = simulated["requests_per_second"]
             rows.append({
                 "device": disk, "bare": False, "size_kib": 8, "scheduler": scheduler, "outstanding": outstanding,
-                "origin": estimated["law"]["origin"],
-                "simulated_mean_ms": round(1000 / throughput, 6), "law_mean_ms": estimated["service_mean_ms"],
-                "error_mean_pct": pct(estimated["service_mean_ms"], 1000 / throughput),
-                "simulated_sd_ms": "", "law_sd_ms": "", "error_sd_pct": "",
+                "origin": estimated["law"]["origin"], "requests": count, "seeds": len(LAW_SEEDS),
+                "simulated_mean_ms": round(between, 6), "law_mean_ms": estimated["service_mean_ms"],
+                "error_mean_pct": pct(estimated["service_mean_ms"], between),
             })
     write("laws.csv", rows)
 
 
-def row_of(name, load, pct_of, estimated, simulated):
-    return {
-        "device": name, "load": load, "load_pct": pct_of, "method": estimated["method"],
-        "origin": estimated["law"]["origin"], "utilisation_pct": estimated["utilisation_pct"],
-        "simulated_mean_ms": simulated["response_mean_ms"], "estimated_mean_ms": estimated["response_mean_ms"],
-        "error_mean_pct": pct(estimated["response_mean_ms"], simulated["response_mean_ms"]),
-        "simulated_p99_ms": simulated["response_p99_ms"], "estimated_p99_ms": estimated["response_p99_ms"],
-        "error_p99_pct": pct(estimated["response_p99_ms"], simulated["response_p99_ms"]),
-    }
+def simulated_over_seeds(seeklab, device, line, requests):
+    """Figures of runs with several seeds, each mean over the runs, with the standard error of the mean response time."""
+    runs = [seeklab.json("simulate", *device, "-w", f"{line},requests={requests // len(SEEDS)}", "--seed", str(seed))
+            for seed in SEEDS]
+    of = lambda run: {"mean": run["response_mean_ms"], "p99": run["response_p99_ms"],
+                      "half_width": run["response_mean_half_width_95_ms"] or 0.0,
+                      "read_mean": run.get("read_response_mean_ms"), "read_p99": run.get("read_response_p99_ms"),
+                      "write_mean": run.get("write_response_mean_ms")}
+    runs = [of(run) for run in runs]
+    mean = lambda key: sum(run[key] for run in runs) / len(runs) if all(run[key] is not None for run in runs) else None
+    figures = {key: mean(key) for key in runs[0]}
+    # Half widths of 95 % intervals by batch means, of independent runs.
+    figures["se"] = sum((run["half_width"] / 1.96) ** 2 for run in runs) ** 0.5 / len(runs)
+    return figures
 
 
 def loads(seeklab, requests):
     rows = []
-    devices = [[name] for name in SERVERS + DISKS] + [[disk, "--scheduler", order] for disk, order in SCHEDULED]
-    for device in devices:
+    for name, device in load_devices():
         first = seeklab.json("estimate", *device, "-w", "random,size=8KiB,read=100%,poisson=1/s")
         for share in UTILISATIONS:
             rate = round(first["saturation_per_s"] * share / 100, 3)
-            count = requests * (1 if share < 70 else 4 if share < 90 else 10)
-            line = f"random,size=8KiB,read=100%,poisson={rate}/s,requests={count}"
+            count = requests * (4 if share < 70 else 10 if share < 90 else 40)
+            line = f"random,size=8KiB,read=100%,poisson={rate}/s"
             estimated = seeklab.json("estimate", *device, "-w", line)
-            simulated = seeklab.json("simulate", *device, "-w", line)
-            rows.append(row_of(" ".join(device), "reads of 8 KiB", share, estimated, simulated))
-    write("loads.csv", rows)
+            simulated = simulated_over_seeds(seeklab, device, line, count)
+            rows.append({
+                "device": name, "load": "reads of 8 KiB", "load_pct": share, "method": estimated["method"],
+                "origin": estimated["law"]["origin"], "utilisation_pct": estimated["utilisation_pct"],
+                "requests": count, "seeds": len(SEEDS), "simulated_mean_ms": round(simulated["mean"], 6),
+                "simulated_se_pct": round(100 * simulated["se"] / simulated["mean"], 3),
+                "estimated_mean_ms": estimated["response_mean_ms"],
+                "error_mean_pct": pct(estimated["response_mean_ms"], simulated["mean"]),
+                "simulated_p99_ms": round(simulated["p99"], 6), "estimated_p99_ms": estimated["response_p99_ms"],
+                "error_p99_pct": pct(estimated["response_p99_ms"], simulated["p99"]),
+            })
+            print(*rows[-1].values(), sep=", ", flush=True)
+    merge("loads.csv", rows)
+
+
+def load_devices():
+    """Names and arguments of every device of the table: the catalog, and layers."""
+    devices = [(name, [name]) for name in SERVERS + DISKS]
+    devices += [(f"{disk} --scheduler {order}", [disk, "--scheduler", order]) for disk, order in SCHEDULED]
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="estimate-validation-"))
+    for name, text in LAYERS.items():
+        (folder / f"{name}.toml").write_text(text)
+        devices.append((name, [str(folder / f"{name}.toml")]))
+    return [device for device in devices if not ONLY_DEVICES or device[0] in ONLY_DEVICES]
+
+
+def writes(seeklab, requests):
+    rows = []
+    for name, device in [(disk, [disk]) for disk in WRITE_DISKS if not ONLY_DEVICES or disk in ONLY_DEVICES]:
+        mix = "random,size=8KiB,read=67%"
+        first = seeklab.json("estimate", *device, "-w", f"{mix},poisson=1/s")
+        full = seeklab.json("simulate", *device, "-w", f"{mix},requests={requests}", "--closed", "64")
+        saturation = first["saturation_per_s"]
+        for share in [10, 30, 50, 70, 80, 90]:
+            rate = round(full["requests_per_second"] * share / 100, 3)
+            count = requests * (4 if share < 70 else 10)
+            line = f"{mix},poisson={rate}/s"
+            estimated = seeklab.json("estimate", *device, "-w", line)
+            simulated = simulated_over_seeds(seeklab, device, line, count)
+            # Without a buffer the estimate does not separate reads from writes.
+            prefix, key = ("read_", "read_") if estimated["read_response_mean_ms"] is not None else ("", "")
+            mean, p99 = (estimated[f"{prefix}response_{figure}_ms"] for figure in ["mean", "p99"])
+            of = {figure: simulated[key + figure] for figure in ["mean", "p99"]}
+            rows.append({
+                "device": name, "load": "67 % reads of 8 KiB", "load_pct": share, "method": estimated["method"],
+                "origin": estimated["law"]["origin"], "utilisation_pct": estimated["utilisation_pct"],
+                "requests": count, "seeds": len(SEEDS),
+                "simulated_mean_ms": round(of["mean"], 6),
+                "simulated_se_pct": round(100 * simulated["se"] / simulated["mean"], 3),
+                "estimated_mean_ms": mean, "error_mean_pct": pct(mean, of["mean"]),
+                "simulated_p99_ms": round(of["p99"], 6), "estimated_p99_ms": p99,
+                "error_p99_pct": pct(p99, of["p99"]),
+                "simulated_write_mean_ms": round(simulated["write_mean"], 6),
+                "estimated_write_mean_ms": estimated["write_response_mean_ms"],
+                "simulated_saturation_per_s": full["requests_per_second"],
+                "estimated_saturation_per_s": saturation,
+                "error_saturation_pct": pct(saturation, full["requests_per_second"]),
+            })
+            print(*rows[-1].values(), sep=", ", flush=True)
+    merge("writes.csv", rows)
+
+
+def merge(name, rows):
+    """Writes rows; with --device those of other devices stay as they are."""
+    if ONLY_DEVICES and (FOLDER / name).exists():
+        kept = [row for row in csv.DictReader(open(FOLDER / name)) if row["device"] not in ONLY_DEVICES]
+        rows = sorted(kept + rows, key=lambda row: (row["device"], float(row["load_pct"])))
+    write(name, rows)
 
 
 def trace_loads():
@@ -207,7 +293,7 @@ def until(seeklab, requests):
 
 def errors():
     groups = {}
-    for name in ["loads.csv", "traces.csv"]:
+    for name in ["loads.csv", "writes.csv", "traces.csv"]:
         if not (FOLDER / name).exists():
             continue
         for row in csv.DictReader(open(FOLDER / name)):
@@ -228,10 +314,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--binary", default=str(ROOT / "target/release/seeklab"))
     parser.add_argument("--requests", type=int, default=100_000)
-    parser.add_argument("--only", default="laws,loads,traces,until")
+    parser.add_argument("--only", default="laws,loads,writes,traces,until")
+    parser.add_argument("--device", action="append", default=[], help="a device; rows of others stay")
     options = parser.parse_args()
+    ONLY_DEVICES.extend(options.device)
     seeklab = Seeklab(options.binary)
-    parts = {"laws": laws, "loads": loads, "traces": traces, "until": until}
+    parts = {"laws": laws, "loads": loads, "writes": writes, "traces": traces, "until": until}
     for part in options.only.split(","):
         parts[part](seeklab, options.requests)
     errors()

@@ -19,7 +19,7 @@ use toml::Table;
 use crate::error::DescriptionError;
 use crate::fitted::FittedModel;
 use crate::power_loss::PowerLossParameters;
-use crate::service_law::{Demand, ServiceLaw};
+use crate::service_law::{Demand, ServiceLaw, WriteBuffer};
 
 /// Number of devices that a device of a kind owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,6 +123,16 @@ pub trait DeviceKind: fmt::Debug + Send + Sync + 'static {
     fn service_law(_blueprint: &Self::Blueprint, _demand: &Demand, _child: ChildLaw) -> Option<ServiceLaw> {
         None
     }
+
+    /// Buffer of writes that complete before they are on the media, under a demand. `None` if there is none, or the
+    /// demand has writes that the buffer does not take.
+    fn write_buffer(
+        _blueprint: &Self::Blueprint,
+        _demand: &Demand,
+        children: Vec<Option<WriteBuffer>>,
+    ) -> Option<WriteBuffer> {
+        only(children).flatten()
+    }
 }
 
 /// Law of the only child for a demand; `None` if it has no child, or the demand has an order that the child states no
@@ -199,6 +209,7 @@ pub(crate) trait Declared: fmt::Debug + Send + Sync {
         children: Vec<Option<FittedModel>>,
     ) -> Result<Option<FittedModel>, DescriptionError>;
     fn service_law(&self, demand: &Demand, child: ChildLaw) -> Option<ServiceLaw>;
+    fn write_buffer(&self, demand: &Demand, children: Vec<Option<WriteBuffer>>) -> Option<WriteBuffer>;
 }
 
 /// Parameters of one kind, and their blueprint once it was needed.
@@ -274,5 +285,9 @@ impl<K: DeviceKind> Declared for Typed<K> {
 
     fn service_law(&self, demand: &Demand, child: ChildLaw) -> Option<ServiceLaw> {
         K::service_law(self.blueprint().ok()?, demand, child)
+    }
+
+    fn write_buffer(&self, demand: &Demand, children: Vec<Option<WriteBuffer>>) -> Option<WriteBuffer> {
+        K::write_buffer(self.blueprint().ok()?, demand, children)
     }
 }

@@ -50,11 +50,9 @@ pub fn closed(population: Population, law: &ServiceLaw) -> Result<Estimate, Esti
     let service =
         ServiceMoments { mean_s: law.mean_s(outstanding), variance_s2: law.variance_s2(outstanding) };
     Ok(Estimate {
-        method,
-        service,
-        steady,
         quantiles_s,
         saturation_per_s: saturation.is_finite().then_some(saturation),
+        ..Estimate::of_means(method, service, steady)
     })
 }
 

@@ -31,7 +31,7 @@ pub use error::EstimateError;
 pub use growth::growth_until;
 pub use method::{Estimate, Method, Quantiles, SHARES};
 pub use moments::ServiceMoments;
-pub use open::{limit_queue_mean_s, open_poisson};
+pub use open::{limit_queue_mean_s, open_poisson, with_write_buffer};
 pub use positioning::{PositioningRatios, RecordedService};
 pub use recorded::{RecordedLoad, recorded, recorded_moments, recorded_responses_s};
 pub use sampling::{OUTSTANDING, sample_law, services_one_at_a_time};

@@ -1,7 +1,7 @@
 //! Methods of estimates and the figures that each gives.
 
 use crate::moments::ServiceMoments;
-use crate::queueing::Steady;
+use crate::queueing::{OperationTimes, Steady};
 
 /// Method of an estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,6 +10,8 @@ pub enum Method {
     Mg1,
     /// The chain embedded at departures.
     DepartureChain,
+    /// The recursion with a write buffer.
+    BufferedWrites,
     /// Birth and death with several servers.
     BirthDeath,
     /// A population without think time.
@@ -30,6 +32,7 @@ impl Method {
         match self {
             Self::Mg1 => "mg1",
             Self::DepartureChain => "departure_chain",
+            Self::BufferedWrites => "buffered_writes",
             Self::BirthDeath => "birth_death",
             Self::Closed => "closed",
             Self::FinitePopulation => "finite_population",
@@ -57,6 +60,17 @@ pub struct Estimate {
     pub steady: Steady,
     /// Response times of shares of the requests. `None` if the method gives none.
     pub quantiles_s: Option<Quantiles>,
+    /// Response times of the reads, if they differ from those of the writes.
+    pub reads: Option<OperationTimes>,
+    /// Response times of the writes, if they differ from those of the reads.
+    pub writes: Option<OperationTimes>,
     /// Highest sustained rate per second. `None` if nothing limits it.
     pub saturation_per_s: Option<f64>,
+}
+
+impl Estimate {
+    /// An estimate of means alone.
+    pub(crate) const fn of_means(method: Method, service: ServiceMoments, steady: Steady) -> Self {
+        Self { method, service, steady, quantiles_s: None, reads: None, writes: None, saturation_per_s: None }
+    }
 }

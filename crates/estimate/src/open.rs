@@ -5,16 +5,26 @@
 //! | the same with any queue, one server in order | M/G/1, with the whole distribution |
 //! | depends on the queue, one server | the chain embedded at departures |
 //! | several servers | birth and death with the rates of the law |
+//! | reads, and writes that a buffer takes | the recursion with a write buffer |
 //!
-//! The chain gives the number that an arrival finds. The distribution of its response time is then a mixture of the
-//! response times that closed runs with that number had, scaled to the mean that Little's law gives.
+//! The chain gives the number that an arrival finds. In order of arrival, the response times are those of M/G/1 with the
+//! service times of a queue; in another order, those of a request that is followed through the chain. Both are scaled to
+//! the mean that Little's law gives. Of several servers, the distribution is a mixture of the response times that closed
+//! runs with that number had.
 
-use seeklab_devices::service_law::{RateLimit, ServiceLaw, ServiceTimes};
+use std::sync::Arc;
+
+use seeklab_devices::service_law::{
+    BufferedWrites, LawPoint, RateLimit, ServiceLaw, ServiceTimes, WriteBuffer,
+};
 
 use crate::error::EstimateError;
 use crate::method::{Estimate, Method, Quantiles, SHARES};
 use crate::moments::ServiceMoments;
-use crate::queueing::{DepartureChain, QueueDependentService, Steady, departure_chain, mg1_response_times};
+use crate::queueing::{
+    DepartureChain, QueueDependentService, Steady, buffered_saturation_per_s, buffered_writes,
+    departure_chain, mg1_response_times, reordered_response_times,
+};
 
 /// States of birth and death at most.
 const STATES_MAX: usize = 1 << 16;
@@ -58,6 +68,9 @@ const HELD_SHARE: f64 = 0.01;
 
 /// The estimate without limits.
 fn served(arrivals_per_s: f64, law: &ServiceLaw) -> Result<Estimate, EstimateError> {
+    if let Some(writes) = &law.buffered_writes {
+        return buffered(arrivals_per_s, writes);
+    }
     let first = &law.points[0];
     if law.points.iter().all(|point| point.service.mean_s() <= 0.0) {
         return Ok(without_service(arrivals_per_s));
@@ -68,25 +81,60 @@ fn served(arrivals_per_s: f64, law: &ServiceLaw) -> Result<Estimate, EstimateErr
     if law.points.len() == 1 && law.after_idle.is_none() && law.in_order {
         let (steady, times) = mg1_response_times(arrivals_per_s, &first.service)?;
         return Ok(Estimate {
-            method: Method::Mg1,
-            service: moments(&first.service),
-            steady,
             quantiles_s: Some(SHARES.map(|share| times.quantile_s(share))),
-            saturation_per_s: None,
+            ..Estimate::of_means(Method::Mg1, moments(&first.service), steady)
         });
     }
-    let DepartureChain { steady, shares } = departure_chain(arrivals_per_s, &LawService(law))?;
-    Ok(of_shares(Method::DepartureChain, law, steady, &shares))
+    let chain = departure_chain(arrivals_per_s, &LawService(law))?;
+    let quantiles_s = if law.in_order {
+        in_order_quantiles(law, &chain.steady)
+    } else {
+        let idle = law.after_idle.as_ref().unwrap_or(&first.service);
+        let times = reordered_response_times(arrivals_per_s, &LawService(law), &chain, &law.order, idle);
+        let times = times.with_mean(chain.steady.response_mean_s);
+        (!law.order.is_empty()).then(|| SHARES.map(|share| times.quantile_s(share)))
+    };
+    let DepartureChain { steady, shares } = chain;
+    let service = mixed_service(law, &shares);
+    Ok(Estimate { quantiles_s, ..Estimate::of_means(Method::DepartureChain, service, steady) })
+}
+
+/// Estimate of a mix of reads and writes at a device with a write buffer.
+fn buffered(arrivals_per_s: f64, writes: &BufferedWrites) -> Result<Estimate, EstimateError> {
+    let found = buffered_writes(arrivals_per_s, writes)?;
+    Ok(Estimate {
+        quantiles_s: Some(found.quantiles_s),
+        reads: found.reads,
+        writes: found.writes,
+        ..Estimate::of_means(Method::BufferedWrites, found.service, found.steady)
+    })
+}
+
+/// A law of the reads of a demand joined with the buffer that takes its writes. `full` is the law of the demand itself in
+/// closed runs, which keep the buffer full; without it, the highest rate follows from the recursion.
+pub fn with_write_buffer(
+    read_law: ServiceLaw,
+    buffer: WriteBuffer,
+    reads: f64,
+    full: Option<ServiceLaw>,
+) -> ServiceLaw {
+    let (limits, origin) = (read_law.limits.clone(), read_law.origin);
+    let writes = BufferedWrites { buffer, reads, read_law: Arc::new(read_law) };
+    let points = full.map(|law| law.points).unwrap_or_else(|| {
+        let service = ServiceTimes::constant(1.0 / buffered_saturation_per_s(&writes));
+        vec![LawPoint { outstanding: 1, service, response: None }]
+    });
+    let base = ServiceLaw::of_server(origin, ServiceTimes::constant(0.0));
+    let in_order = writes.read_law.in_order;
+    ServiceLaw { points, limits, in_order, buffered_writes: Some(Box::new(writes)), ..base }
 }
 
 /// A device that answers at once.
 fn without_service(arrivals_per_s: f64) -> Estimate {
+    let steady = Steady::of_queue_time(arrivals_per_s, 0.0, 0.0, 0.0);
     Estimate {
-        method: Method::Mg1,
-        service: ServiceMoments::constant(0.0),
-        steady: Steady::of_queue_time(arrivals_per_s, 0.0, 0.0, 0.0),
         quantiles_s: Some([0.0; SHARES.len()]),
-        saturation_per_s: None,
+        ..Estimate::of_means(Method::Mg1, ServiceMoments::constant(0.0), steady)
     }
 }
 
@@ -149,20 +197,10 @@ fn birth_death(arrivals_per_s: f64, law: &ServiceLaw) -> Result<Estimate, Estima
         response_mean_s,
         outstanding_mean,
     };
-    let estimate = of_shares(Method::BirthDeath, law, steady, &shares);
     // The time between completions of several servers is no service time.
-    Ok(Estimate { service: moments(&law.points[0].service), ..estimate })
-}
-
-/// Estimate from the shares of the time in which 0, 1, … requests are outstanding.
-fn of_shares(method: Method, law: &ServiceLaw, steady: Steady, shares: &[f64]) -> Estimate {
-    let service = mixed_service(law, shares);
-    let quantiles_s = if law.in_order && law.servers <= 1.0 {
-        in_order_quantiles(law, &steady)
-    } else {
-        mixture_quantiles(law, shares, steady.response_mean_s)
-    };
-    Estimate { method, service, steady, quantiles_s, saturation_per_s: None }
+    let service = moments(&law.points[0].service);
+    let quantiles_s = mixture_quantiles(law, &shares, response_mean_s);
+    Ok(Estimate { quantiles_s, ..Estimate::of_means(Method::BirthDeath, service, steady) })
 }
 
 /// Quantiles of M/G/1 with the service times of a queue, scaled to the mean of the chain.
@@ -258,7 +296,7 @@ pub fn limit_queue_mean_s(arrivals_per_s: f64, limit: &RateLimit) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use seeklab_devices::service_law::{LawOrigin, LawPoint};
+    use seeklab_devices::service_law::LawOrigin;
 
     use super::*;
     use crate::queueing::{mg1, mmc};

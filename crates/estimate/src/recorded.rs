@@ -170,22 +170,19 @@ pub fn recorded(load: RecordedLoad, law: &ServiceLaw) -> Result<Estimate, Estima
         service.mean_s + positioning_s * (load.ratios.at(f64::INFINITY) - 1.0)
     };
     let saturation_per_s = 1.0 / fastest_s;
+    let method =
+        if law.points.len() > 1 && law.servers <= 1.0 { Method::LindleyReordered } else { Method::Lindley };
+    let steady = Steady {
+        throughput_per_s: arrivals_per_s,
+        utilisation: (arrivals_per_s * service.mean_s / law.servers).min(1.0),
+        queue_time_mean_s: (response_mean_s - service.mean_s).max(0.0),
+        response_mean_s,
+        outstanding_mean: arrivals_per_s * response_mean_s,
+    };
     Ok(Estimate {
-        method: if law.points.len() > 1 && law.servers <= 1.0 {
-            Method::LindleyReordered
-        } else {
-            Method::Lindley
-        },
-        service,
-        steady: Steady {
-            throughput_per_s: arrivals_per_s,
-            utilisation: (arrivals_per_s * service.mean_s / law.servers).min(1.0),
-            queue_time_mean_s: (response_mean_s - service.mean_s).max(0.0),
-            response_mean_s,
-            outstanding_mean: arrivals_per_s * response_mean_s,
-        },
         quantiles_s: Some(SHARES.map(quantile)),
         saturation_per_s: saturation_per_s.is_finite().then_some(saturation_per_s),
+        ..Estimate::of_means(method, service, steady)
     })
 }
 
@@ -197,11 +194,8 @@ pub fn recorded_moments(load: RecordedLoad) -> Result<[Estimate; 2], EstimateErr
     load.check()?;
     let (arrivals_per_s, service) = (load.arrivals_per_s(), load.service());
     let of = |method, steady| Estimate {
-        method,
-        service,
-        steady,
-        quantiles_s: None,
         saturation_per_s: Some(1.0 / service.mean_s),
+        ..Estimate::of_means(method, service, steady)
     };
     Ok([
         of(Method::Mg1, mg1(arrivals_per_s, service)?),

@@ -15,7 +15,7 @@ use seeklab_core::{
     Arrival, Completion, Device, Duration, Instant, Limits, Request, RequestId, Seed, Stream, Workload,
     simulate,
 };
-use seeklab_devices::service_law::{LawOrigin, LawPoint, ServiceLaw, ServiceTimes};
+use seeklab_devices::service_law::{LawOrigin, LawPoint, OrderPoint, ServiceLaw, ServiceTimes};
 
 use crate::error::EstimateError;
 use crate::positioning::RecordedService;
@@ -67,6 +67,14 @@ pub fn sample_law(
     let after_idle =
         ((idle_s - alone_s).abs() > EQUAL * alone_s).then(|| ServiceTimes::sample(idle.response_s));
     let pooled_s = runs.iter().map(|run| mean(&run.between_s)).sum::<f64>() / runs.len() as f64;
+    let orders = levels.iter().zip(&runs).skip_while(|(level, _)| **level < 2);
+    let order: Vec<OrderPoint> = if in_order {
+        Vec::new()
+    } else {
+        orders
+            .map(|(level, run)| OrderPoint { waiting: level - 1, passed_over: shares(&run.passed_over) })
+            .collect()
+    };
     let is_constant = runs.iter().all(|run| (mean(&run.between_s) - pooled_s).abs() <= EQUAL * pooled_s);
     let points = if is_constant && in_order && servers <= 1.0 {
         let all = runs.into_iter().flat_map(|run| run.between_s).collect();
@@ -79,7 +87,15 @@ pub fn sample_law(
         });
         points.collect()
     };
-    Ok(ServiceLaw { origin: LawOrigin::Sampled, points, after_idle, servers, in_order, limits: Vec::new() })
+    let base = ServiceLaw::of_server(LawOrigin::Sampled, ServiceTimes::constant(0.0));
+    Ok(ServiceLaw { points, after_idle, servers, in_order, order, ..base })
+}
+
+/// Shares of the requests that were passed over at least 0, 1, … times, from the numbers of those with each count.
+fn shares(counts: &[u64]) -> Vec<f64> {
+    let total: u64 = counts.iter().sum();
+    let left = counts.iter().scan(total, |left, count| Some(std::mem::replace(left, *left - count)));
+    left.chain([0]).map(|left| left as f64 / total.max(1) as f64).collect()
 }
 
 /// Service times of requests that are served one at a time, each at its arrival or when the one before has completed.
@@ -115,6 +131,8 @@ struct Run {
     overtaken: f64,
     /// Mean number in service.
     concurrency: f64,
+    /// Numbers of requests that were passed over 0, 1, … times. The service at work when a request arrives does not count.
+    passed_over: Vec<u64>,
 }
 
 impl Run {
@@ -144,8 +162,13 @@ impl Run {
         let mut device = build();
         let mut workload = Members::new(requests, members, pace);
         let (first, last) = (requests.len() / WARM_UP, requests.len() - members as usize);
-        let mut run =
-            Self { between_s: Vec::new(), response_s: Vec::new(), overtaken: 0.0, concurrency: 0.0 };
+        let mut run = Self {
+            between_s: Vec::new(),
+            response_s: Vec::new(),
+            overtaken: 0.0,
+            concurrency: 0.0,
+            passed_over: Vec::new(),
+        };
         let (mut completions, mut before, mut newest, mut overtaken) = (0, Instant::ZERO, 0, 0_u64);
         let (mut in_service_s, mut elapsed_s) = (0.0, 0.0);
         let observe = |completion: &Completion| {
@@ -157,6 +180,13 @@ impl Run {
                 elapsed_s += between_s;
                 in_service_s += completion.completed.saturating_since(completion.started).as_s();
                 overtaken += u64::from(completion.request.id.0 < newest);
+                // Request `members` was sent at the first completion, and so on.
+                let sent_after = (completion.request.id.0 + 1).saturating_sub(u64::from(members));
+                let passed_over = (completions as u64 + 1 - sent_after).saturating_sub(2) as usize;
+                if run.passed_over.len() <= passed_over {
+                    run.passed_over.resize(passed_over + 1, 0);
+                }
+                run.passed_over[passed_over] += 1;
             }
             newest = newest.max(completion.request.id.0);
             before = completion.completed;

@@ -30,7 +30,7 @@ use crate::fitted::FittedModel;
 use crate::kind::{Children, Declared, Kind, Tracks};
 use crate::power_loss::PowerLossParameters;
 use crate::registry;
-use crate::service_law::{Demand, ServiceLaw};
+use crate::service_law::{Demand, ServiceLaw, WriteBuffer};
 
 pub use read::SCHEMA;
 pub use rows::ParameterRow;
@@ -192,6 +192,16 @@ impl Description {
         };
         let formula = self.parameters.service_law(demand, &child);
         formula.or_else(|| if demand.order.is_none() { sample(self) } else { None })
+    }
+
+    /// Buffer of the writes of a demand that complete before they are on the media; `None` if the demand has no writes,
+    /// or no buffer takes them.
+    pub fn write_buffer(&self, demand: &Demand) -> Option<WriteBuffer> {
+        if demand.reads >= 1.0 {
+            return None;
+        }
+        let children = self.children.iter().map(|child| child.write_buffer(demand)).collect();
+        self.parameters.write_buffer(demand, children)
     }
 
     /// The same device with its bare mechanics: no overheads, buffer or bus. A device without mechanics stays as it is.

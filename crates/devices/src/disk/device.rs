@@ -10,6 +10,7 @@ use seeklab_core::{
     Scheduler, Seed, Tearing,
 };
 
+use super::buffer_law;
 use super::electronics::{Electronics, ElectronicsParameters, Served};
 use super::law;
 use super::layout::Layout;
@@ -21,7 +22,7 @@ use crate::durability::ByCompletion;
 use crate::error::DescriptionError;
 use crate::power_loss::{CacheProtection, FlushEffect};
 use crate::scheduler::SchedulerSpec;
-use crate::service_law::{Demand, ServiceLaw};
+use crate::service_law::{Demand, ServiceLaw, WriteBuffer};
 
 /// A rotating disk.
 pub struct Disk {
@@ -124,6 +125,11 @@ impl DiskBlueprint {
     /// Service law for a demand; `None` if it has no formula.
     pub(crate) fn service_law(&self, demand: &Demand) -> Option<ServiceLaw> {
         law::service_law(self, demand)
+    }
+
+    /// Buffer of the writes of a demand; `None` if they go through to the media.
+    pub(crate) fn write_buffer(&self, demand: &Demand) -> Option<WriteBuffer> {
+        buffer_law::write_buffer(self, demand)
     }
 
     /// Parameters of the electronics.

@@ -3,9 +3,9 @@
 //! The model computes a command in closed form: overheads, seek over the distance, head switch, settle, rotation, transfer
 //! with the skews of the tracks that it crosses, spared sectors, bus. The law is the integral of that over independent,
 //! uniformly distributed addresses and the angle of the platters, so nothing is left out and nothing is approximated but
-//! the integral itself. Its points are the whole period of a small multiplicative generator, whose consecutive pairs
-//! (address before, address now) form a lattice [L'Ecuyer 1999, table for m = 65521]; the error falls faster than that of
-//! as many random draws.
+//! the integral itself. Its points are consecutive ones of a small multiplicative generator, whose pairs (address before,
+//! address now) form a good lattice [L'Ecuyer 1999, tables for m = 65521 and 8191]; the error falls faster than that of as
+//! many random draws.
 //!
 //! | order | next address |
 //! | --- | --- |
@@ -13,8 +13,9 @@
 //! | C-LOOK, n waiting | ahead by a share g of the blocks, circularly, with `P(> g) = (1 − g)^(2n − 1)` |
 //!
 //! # Scope and limits
-//! Uniform addresses; reads, or any operation on a disk without a buffer. A drive with a command queue of its own has no
-//! formula unless the queue is in order of arrival. The speed is the nominal one.
+//! Uniform addresses; writes only where they go through to the media, for written data that waits in a buffer has a law of
+//! its own ([`buffer_law`](super::buffer_law)). A drive with a command queue of its own has no formula unless the queue is
+//! in order of arrival. The speed is the nominal one.
 //!
 //! # References
 //! - [L'Ecuyer 1999] P. L'Ecuyer, *Tables of linear congruential generators of different sizes and good lattice
@@ -27,26 +28,32 @@ use super::electronics::{ElectronicsParameters, Served};
 use crate::scheduler::SchedulerSpec;
 use crate::service_law::{Addresses, Demand, LawOrigin, LawPoint, ServiceLaw, ServiceTimes};
 
-/// Modulus and multiplier of the generator.
-const LATTICE: (u64, u64) = (65_521, 17_364);
+/// A multiplicative generator whose consecutive pairs form a good lattice, and the number of its points that are used. Other
+/// steps than one through the period would form another lattice.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lattice {
+    modulus: u64,
+    multiplier: u64,
+    pub(super) points: usize,
+}
 
-/// Points of the integral in order of arrival.
-const POINTS: usize = 32_760;
+/// Points of the integral in order of arrival: a whole period.
+const ANYWHERE: Lattice = Lattice { modulus: 65_521, multiplier: 17_364, points: 65_520 };
+
+/// Points of shorter integrals: a whole period.
+pub(super) const SHORT: Lattice = Lattice { modulus: 8_191, multiplier: 884, points: 8_190 };
 
 /// Turns of an idle time.
 const IDLE_TURNS: f64 = 64.0;
 
-/// Points of the integral for each number waiting in C-LOOK's order.
-const ORDERED_POINTS: usize = 8_192;
-
 /// Numbers waiting for which the law of C-LOOK is integrated.
-const WAITING: [u32; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
+const WAITING: [u32; 11] = [1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128];
 
 /// Relative difference of mean service times that counts as none: the error of the integral.
 const EQUAL: f64 = 0.002;
 
 /// Commands before the integral, which fill the buffer.
-const WARM_UP: usize = 64;
+pub(super) const WARM_UP: usize = 64;
 
 /// Fractional parts of multiples of these numbers are equidistributed, also together.
 const STEPS: [f64; 2] = [0.754_877_666_246_693, 0.569_840_290_998_053];
@@ -56,7 +63,8 @@ pub(super) fn service_law(blueprint: &DiskBlueprint, demand: &Demand) -> Option<
     let addresses = demand.addresses?;
     let is_direct = matches!(blueprint.electronics_parameters(), ElectronicsParameters::Direct(_));
     let in_own_order = blueprint.scheduler != SchedulerSpec::FCFS && blueprint.capabilities().queue_depth > 1;
-    if in_own_order || (demand.reads < 1.0 && !is_direct) {
+    let is_buffered = demand.reads < 1.0 && blueprint.electronics_parameters().buffer_rules().is_some();
+    if in_own_order || is_buffered {
         return None;
     }
     let integral = Integral { blueprint, demand, addresses };
@@ -88,13 +96,13 @@ impl Integral<'_> {
         let anywhere = |_, next| next;
         if is_direct {
             // Without a buffer nothing depends on what happened before.
-            let alone = self.times(POINTS, anywhere, Gap::Idle).service_s;
+            let alone = self.times(ANYWHERE, anywhere, Gap::Idle).service_s;
             return ServiceLaw::of_server(LawOrigin::Integrated, ServiceTimes::sample(alone));
         }
-        let alone = ServiceTimes::sample(self.times(POINTS, anywhere, Gap::Completion).service_s);
-        let idle = ServiceTimes::sample(self.times(POINTS, anywhere, Gap::Idle).service_s);
+        let alone = ServiceTimes::sample(self.times(ANYWHERE, anywhere, Gap::Completion).service_s);
+        let idle = ServiceTimes::sample(self.times(ANYWHERE, anywhere, Gap::Idle).service_s);
         let queued = if self.blueprint.capabilities().queue_depth > 1 {
-            ServiceTimes::sample(self.times(POINTS, anywhere, Gap::None).occupied_s)
+            ServiceTimes::sample(self.times(ANYWHERE, anywhere, Gap::None).occupied_s)
         } else {
             // A drive that holds one command gets the next when this one has completed.
             alone.clone()
@@ -117,12 +125,12 @@ impl Integral<'_> {
             let exponent = 1.0 / (2.0 * f64::from(waiting) - 1.0);
             let ahead = |before: f64, draw: f64| (before + 1.0 - (1.0 - draw).powf(exponent)).fract();
             // The queue above hands over one command at a time.
-            let times = self.times(ORDERED_POINTS, ahead, Gap::Completion);
+            let times = self.times(SHORT, ahead, Gap::Completion);
             let service = ServiceTimes::sample(times.service_s);
             // The one that is served is outstanding beside those that wait.
             LawPoint { outstanding: waiting + 1, service, response: None }
         };
-        let alone = self.times(ORDERED_POINTS, |_, next| next, Gap::Completion);
+        let alone = self.times(SHORT, |_, next| next, Gap::Completion);
         let alone =
             LawPoint { outstanding: 1, service: ServiceTimes::sample(alone.service_s), response: None };
         ServiceLaw {
@@ -133,30 +141,14 @@ impl Integral<'_> {
     }
 
     /// Serves a command for each point. `next` gives the address from the one before and a draw, as shares of the space.
-    fn times(&self, points: usize, next: impl Fn(f64, f64) -> f64, gap: Gap) -> Times {
+    fn times(&self, lattice: Lattice, next: impl Fn(f64, f64) -> f64, gap: Gap) -> Times {
         let (mut electronics, mechanism) = self.blueprint.idle();
         let period = mechanism.spindle().period();
-        let (modulus, multiplier) = LATTICE;
-        let stride = (modulus - 1) / points.min(modulus as usize - 1) as u64;
-        let mut state = 1;
-        let mut place = 0.5;
+        let mut requests = Points::new(self.demand, self.addresses, lattice);
         let mut now = Instant::ZERO;
         let mut times = Times::default();
-        for number in 0..points + WARM_UP {
-            for _ in 0..stride {
-                state = state * multiplier % modulus;
-            }
-            place = next(place, (state as f64 - 0.5) / (modulus - 1) as f64);
-            let fraction = |step: usize| (number as f64 * STEPS[step]).fract();
-            let (op, blocks) = self.request(fraction(0), number);
-            let slots = self.slots(blocks);
-            let slot = ((place * slots as f64) as u64).min(slots - 1);
-            let request = Request::new(
-                number as u64,
-                op,
-                self.addresses.begin + slot * self.addresses.align_blocks,
-                blocks,
-            );
+        for number in 0..lattice.points + WARM_UP {
+            let request = requests.next(&next);
             let Served { completed, free, .. } = electronics.serve(mechanism, now, &request);
             if number >= WARM_UP {
                 times.service_s.push((completed - now).as_s());
@@ -165,18 +157,54 @@ impl Integral<'_> {
             now = match gap {
                 Gap::None => free.max(now),
                 Gap::Completion => completed.max(free),
-                Gap::Idle => {
-                    let turns = IDLE_TURNS + fraction(1);
-                    completed.max(free) + Duration::from_ns_f64(turns * period.as_ns() as f64)
-                }
+                Gap::Idle => completed.max(free) + requests.idle_time(period),
             };
         }
         times
     }
+}
 
-    /// Operation and length of a request.
-    fn request(&self, fraction: f64, number: usize) -> (Operation, u32) {
+/// Requests at the points of an integral.
+pub(super) struct Points<'a> {
+    demand: &'a Demand,
+    addresses: Addresses,
+    lattice: Lattice,
+    state: u64,
+    /// Place of the last request, as a share of the space.
+    place: f64,
+    /// Number of the next request.
+    number: usize,
+}
+
+impl<'a> Points<'a> {
+    /// Requests at the points of a lattice, then at those from its beginning again.
+    pub(super) const fn new(demand: &'a Demand, addresses: Addresses, lattice: Lattice) -> Self {
+        Self { demand, addresses, lattice, state: 1, place: 0.5, number: 0 }
+    }
+
+    /// The next request. `next` gives its place from the one before and a draw, as shares of the space.
+    pub(super) fn next(&mut self, next: &impl Fn(f64, f64) -> f64) -> Request {
+        let Lattice { modulus, multiplier, .. } = self.lattice;
+        self.state = self.state * multiplier % modulus;
+        self.place = next(self.place, (self.state as f64 - 0.5) / (modulus - 1) as f64);
+        let (op, blocks) = self.request((self.number as f64 * STEPS[0]).fract());
+        let slots = self.slots(blocks);
+        let slot = ((self.place * slots as f64) as u64).min(slots - 1);
+        let lbn = self.addresses.begin + slot * self.addresses.align_blocks;
+        self.number += 1;
+        Request::new(self.number as u64, op, lbn, blocks)
+    }
+
+    /// An idle time in which read-ahead and destaging end, before the next request at any angle of the platters.
+    pub(super) fn idle_time(&self, period: Duration) -> Duration {
+        let turns = IDLE_TURNS + (self.number as f64 * STEPS[1]).fract();
+        Duration::from_ns_f64(turns * period.as_ns() as f64)
+    }
+
+    /// Operation and length of the next request.
+    fn request(&self, fraction: f64) -> (Operation, u32) {
         let mut left = fraction;
+        let number = self.number;
         let sizes = &self.demand.sizes;
         let size = sizes.iter().find(|size| {
             left -= size.share;
@@ -214,15 +242,35 @@ mod tests {
     use crate::catalog;
 
     #[test]
-    fn generator_has_its_whole_period() {
-        let (modulus, multiplier) = LATTICE;
-        let mut state = multiplier;
-        let mut period = 1;
-        while state != 1 {
-            state = state * multiplier % modulus;
-            period += 1;
+    fn generators_have_their_whole_period() {
+        for Lattice { modulus, multiplier, .. } in [ANYWHERE, SHORT] {
+            let mut state = multiplier;
+            let mut period = 1;
+            while state != 1 {
+                state = state * multiplier % modulus;
+                period += 1;
+            }
+            assert_eq!(period, modulus - 1);
         }
-        assert_eq!(period, modulus - 1);
+    }
+
+    #[test]
+    fn distances_of_consecutive_points_are_those_of_independent_ones() {
+        // Every second point of the generator with the modulus 65,521 is 0.9 % too far from the one before.
+        for Lattice { modulus, multiplier, points } in [ANYWHERE, SHORT] {
+            let (mut state, mut before) = (1, 0.5);
+            let (mut distances, mut roots) = (0.0, 0.0);
+            for _ in 0..points {
+                state = state * multiplier % modulus;
+                let place = (state as f64 - 0.5) / (modulus - 1) as f64;
+                let distance = (place - std::mem::replace(&mut before, place)).abs();
+                distances += distance;
+                roots += distance.sqrt();
+            }
+            let count = points as f64;
+            assert!((distances / count * 3.0 - 1.0).abs() < 5e-4, "{modulus} {}", distances / count);
+            assert!((roots / count * 15.0 / 8.0 - 1.0).abs() < 5e-4, "{modulus} {}", roots / count);
+        }
     }
 
     #[test]
@@ -234,7 +282,9 @@ mod tests {
             disk.service_law(&wanted, &|_| None)
         };
         assert!(law("hp-c2247a", &|_| ()).is_some());
-        assert!(law("hp-c2247a", &|demand| demand.reads = 0.5).is_none());
+        // Writes go through to the media of this disk, and into a buffer of that one.
+        assert!(law("hp-c2247a", &|demand| demand.reads = 0.5).is_some());
+        assert!(law("cheetah-36es", &|demand| demand.reads = 0.5).is_none());
         assert!(law("hp-c2247a", &|demand| demand.addresses = None).is_none());
         assert!(law("hp-c2247a", &|demand| demand.order = "sptf".parse().ok()).is_none());
     }

@@ -15,6 +15,7 @@
 //! \[DS4\] J. Bucy et al.: The DiskSim simulation environment version 4.0. CMU-PDL-08-101, 2008.
 
 mod angles;
+mod buffer_law;
 mod device;
 mod divisor;
 pub mod electronics;

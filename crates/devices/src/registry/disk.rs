@@ -6,7 +6,7 @@ use crate::disk::{DiskBlueprint, DiskParameters};
 use crate::error::DescriptionError;
 use crate::kind::{ChildLaw, Children, DeviceKind, Tracks};
 use crate::power_loss::PowerLossParameters;
-use crate::service_law::{Demand, ServiceLaw};
+use crate::service_law::{Demand, ServiceLaw, WriteBuffer};
 
 /// The kind `disk`.
 #[derive(Debug)]
@@ -54,5 +54,13 @@ impl DeviceKind for Definition {
 
     fn service_law(blueprint: &DiskBlueprint, demand: &Demand, _child: ChildLaw) -> Option<ServiceLaw> {
         blueprint.service_law(demand)
+    }
+
+    fn write_buffer(
+        blueprint: &DiskBlueprint,
+        demand: &Demand,
+        _children: Vec<Option<WriteBuffer>>,
+    ) -> Option<WriteBuffer> {
+        blueprint.write_buffer(demand)
     }
 }

@@ -7,6 +7,7 @@ use crate::error::DescriptionError;
 use crate::fault::{self, FaultParameters};
 use crate::kind::{Children, DeviceKind};
 use crate::layer::Fault;
+use crate::service_law::{Demand, WriteBuffer};
 
 /// The kind `fault`.
 #[derive(Debug)]
@@ -47,5 +48,14 @@ impl DeviceKind for Definition {
 
     fn capabilities(_faults: &FaultParameters, children: Vec<Capabilities>) -> Capabilities {
         children.into_iter().next().expect("the kind has one child")
+    }
+
+    /// Faults change what the buffer takes and how long it takes.
+    fn write_buffer(
+        _faults: &FaultParameters,
+        _demand: &Demand,
+        _children: Vec<Option<WriteBuffer>>,
+    ) -> Option<WriteBuffer> {
+        None
     }
 }

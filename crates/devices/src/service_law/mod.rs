@@ -13,9 +13,11 @@
 
 mod demand;
 mod service_times;
+mod write_buffer;
 
 pub use demand::{Addresses, Demand, SizeShare};
 pub use service_times::ServiceTimes;
+pub use write_buffer::{BufferedWrites, WriteBuffer};
 
 use seeklab_core::Duration;
 
@@ -39,6 +41,15 @@ pub struct LawPoint {
     pub service: ServiceTimes,
     /// Response times while this number is outstanding, if they were sampled.
     pub response: Option<ServiceTimes>,
+}
+
+/// Order in which waiting requests are served while their number stays the same.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OrderPoint {
+    /// Requests among which each is chosen, at least one.
+    pub waiting: u32,
+    /// Shares of the requests that were passed over at least 0, 1, … times before they were chosen.
+    pub passed_over: Vec<f64>,
 }
 
 /// A limit of the sustained rate.
@@ -71,15 +82,28 @@ pub struct ServiceLaw {
     pub servers: f64,
     /// True if requests complete in order of arrival.
     pub in_order: bool,
+    /// Order of service by ascending number waiting, if it is not that of arrival and was sampled.
+    pub order: Vec<OrderPoint>,
     /// Limits of the sustained rate.
     pub limits: Vec<RateLimit>,
+    /// Buffer of writes that complete before they are on the media. The points are then those of a full buffer.
+    pub buffered_writes: Option<Box<BufferedWrites>>,
 }
 
 impl ServiceLaw {
     /// The law of one server in order of arrival, whose service time does not depend on the queue.
     pub fn of_server(origin: LawOrigin, service: ServiceTimes) -> Self {
         let points = vec![LawPoint { outstanding: 1, service, response: None }];
-        Self { origin, points, after_idle: None, servers: 1.0, in_order: true, limits: Vec::new() }
+        Self {
+            origin,
+            points,
+            after_idle: None,
+            servers: 1.0,
+            in_order: true,
+            order: Vec::new(),
+            limits: Vec::new(),
+            buffered_writes: None,
+        }
     }
 
     /// The points on both sides of a number outstanding and the weight of the second, on a logarithmic scale.

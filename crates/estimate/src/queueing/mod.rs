@@ -4,8 +4,12 @@
 //! | --- | --- | --- |
 //! | [`mm1`], [`mmc`] | Poisson | one, or several; exponential |
 //! | [`mg1`], [`mg1_response_times`] | Poisson | one, any distribution |
+//! | [`mxg1`] | batches, Poisson | one, any distribution |
+//! | [`mg1_priorities`] | Poisson, of several classes | one, any distribution |
 //! | [`allen_cunneen`] | two moments | several, two moments |
 //! | [`departure_chain`] | Poisson | one, service depends on the queue |
+//! | [`buffered_writes`] | Poisson | one, with a write buffer that is written to the media behind it |
+//! | [`reordered_response_times`] | Poisson | one, service depends on the queue, any order |
 //! | [`finite_population`] | members that think | rate depends on the queue |
 //! | [`mean_value_analysis`], [`asymptotic_bounds`], [`balanced_bounds`] | members that think | a network |
 //! | [`Lindley`] | those of a trace | one, any times |
@@ -14,18 +18,27 @@
 //! # References
 //! - [Kleinrock 1975] L. Kleinrock, *Queueing Systems, volume 1: Theory*, Wiley, 1975.
 //! - [Allen 1990] A. O. Allen, *Probability, Statistics, and Queueing Theory*, 2nd edition, Academic Press, 1990.
+//! - [Cobham 1954] A. Cobham, *Priority assignment in waiting line problems*, Operations Research 2(1), 1954.
 //! - [Denning & Buzen 1978] P. J. Denning, J. P. Buzen, *The operational analysis of queueing network models*, ACM
 //!   Computing Surveys 10(3), 1978.
+//! - [Gross & Harris 1998] D. Gross, C. M. Harris, *Fundamentals of Queueing Theory*, 3rd edition, Wiley, 1998.
+//! - [Kleinrock 1976] L. Kleinrock, *Queueing Systems, volume 2: Computer Applications*, Wiley, 1976.
 //! - [Lazowska et al. 1984] E. D. Lazowska, J. Zahorjan, G. S. Graham, K. C. Sevcik, *Quantitative System Performance*,
 //!   Prentice-Hall, 1984.
 //! - [Lindley 1952] D. V. Lindley, *The theory of queues with a single server*, Proceedings of the Cambridge Philosophical
 //!   Society 48(2), 1952.
+//! - [Kingman 1962] J. F. C. Kingman, *On queues in which customers are served in random order*, Mathematical
+//!   Proceedings of the Cambridge Philosophical Society 58(1), 1962.
+//! - [Bowling et al. 2009] S. R. Bowling, M. T. Khasawneh, S. Kaewkuekool, B. R. Cho, *A logistic approximation to the
+//!   cumulative normal distribution*, Journal of Industrial Engineering and Management 2(1), 2009.
 //! - [Panjer 1981] H. H. Panjer, *Recursive evaluation of a family of compound distributions*, ASTIN Bulletin 12(1), 1981.
 //! - [Reiser & Lavenberg 1980] M. Reiser, S. S. Lavenberg, *Mean-value analysis of closed multichain queueing networks*,
 //!   Journal of the ACM 27(2), 1980.
 
 mod allen_cunneen;
+mod batches;
 mod bounds;
+mod buffered_writes;
 mod departures;
 mod finite_population;
 mod lindley;
@@ -34,10 +47,14 @@ mod mm1;
 mod mmc;
 mod mva;
 mod operational;
+mod priorities;
+mod reordered;
 mod response_times;
 
 pub use allen_cunneen::allen_cunneen;
+pub use batches::{BatchSizes, mxg1};
 pub use bounds::{ThroughputBounds, asymptotic_bounds, balanced_bounds};
+pub use buffered_writes::{BufferedSteady, OperationTimes, buffered_saturation_per_s, buffered_writes};
 pub use departures::{DepartureChain, QueueDependentService, departure_chain};
 pub use finite_population::{Population, finite_population};
 pub use lindley::{Lindley, ServedArrival};
@@ -46,6 +63,8 @@ pub use mm1::{mm1, mm1_response_quantile_s};
 pub use mmc::{mmc, waiting_probability};
 pub use mva::{NetworkMeans, Station, StationMeans, mean_value_analysis};
 pub use operational::{OperationalLaws, OperationalPass, Stay, operational_laws};
+pub use priorities::{PriorityClass, mg1_priorities};
+pub use reordered::{ReorderedTimes, reordered_response_times};
 pub use response_times::{ResponseTimes, mg1_response_times};
 
 use crate::error::{EstimateError, check_positive};

@@ -3,6 +3,7 @@
 mod job_slot;
 mod jobs;
 mod lindsay_ferrari;
+mod loads;
 mod measured_jobs;
 mod octave;
 mod random_jobs;

@@ -1,7 +1,7 @@
 //! Figures of an estimate, as one JSON document.
 
 use schemars::JsonSchema;
-use seeklab_devices::service_law::{LawOrigin, ServiceLaw};
+use seeklab_devices::service_law::{LawOrigin, ServiceLaw, WriteBuffer};
 use seeklab_estimate::assumptions::Assumption;
 use seeklab_estimate::{Estimate, Method, Quantiles};
 use serde::Serialize;
@@ -53,8 +53,8 @@ pub struct DeviceEstimate {
 /// Figures of one method.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 pub struct MethodFigures {
-    /// Method of the figures: `mg1`, `departure_chain`, `birth_death`, `closed`, `finite_population`, `lindley`,
-    /// `lindley_reordered` or `allen_cunneen`; null if the device cannot sustain the load.
+    /// Method of the figures: `mg1`, `departure_chain`, `buffered_writes`, `birth_death`, `closed`, `finite_population`,
+    /// `lindley`, `lindley_reordered` or `allen_cunneen`; null if the device cannot sustain the load.
     pub method: Option<&'static str>,
     /// Mean service time.
     pub service_mean_ms: Option<f64>,
@@ -74,6 +74,14 @@ pub struct MethodFigures {
     pub response_p99_ms: Option<f64>,
     /// 99.9th percentile of the response time.
     pub response_p999_ms: Option<f64>,
+    /// Mean response time of the reads; null unless the method separates reads from writes.
+    pub read_response_mean_ms: Option<f64>,
+    /// 99th percentile of the response time of the reads.
+    pub read_response_p99_ms: Option<f64>,
+    /// Mean response time of the writes; null unless the method separates reads from writes.
+    pub write_response_mean_ms: Option<f64>,
+    /// 99th percentile of the response time of the writes.
+    pub write_response_p99_ms: Option<f64>,
     /// Mean number of outstanding requests.
     pub outstanding_mean: Option<f64>,
     /// Completions per second.
@@ -98,6 +106,26 @@ pub struct LawFigures {
     pub after_idle_mean_ms: Option<f64>,
     /// Limits of the sustained rate.
     pub limits: Vec<RateLimitFigures>,
+    /// Buffer that takes the writes before they are on the media; null if there is none, or the estimate does not need its
+    /// law. The points are then those of a full buffer.
+    pub write_buffer: Option<WriteBufferFigures>,
+}
+
+/// Law of a write buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct WriteBufferFigures {
+    /// Extents at most that are not on the media.
+    pub extents: u32,
+    /// Mean service time of reads that find the media free.
+    pub read_mean_ms: f64,
+    /// Mean service time of writes that find room.
+    pub write_mean_ms: f64,
+    /// Mean time to write one extent to the media after another.
+    pub destage_mean_ms: f64,
+    /// Standard deviation of that time.
+    pub destage_sd_ms: f64,
+    /// True if a read waits until all extents are on the media; false if only for the one being written.
+    pub reads_wait_for_all: bool,
 }
 
 /// Service times with a number outstanding.
@@ -169,7 +197,7 @@ pub struct UntilFigures {
 
 impl From<&Estimate> for MethodFigures {
     fn from(estimate: &Estimate) -> Self {
-        let Estimate { method, service, steady, quantiles_s, saturation_per_s } = estimate;
+        let Estimate { method, service, steady, quantiles_s, reads, writes, saturation_per_s } = estimate;
         let quantile = |index: usize| quantiles_s.map(|quantiles: Quantiles| ms(quantiles[index]));
         Self {
             method: Some(Method::name(*method)),
@@ -182,6 +210,10 @@ impl From<&Estimate> for MethodFigures {
             response_p95_ms: quantile(2),
             response_p99_ms: quantile(3),
             response_p999_ms: quantile(4),
+            read_response_mean_ms: reads.map(|times| ms(times.mean_s)),
+            read_response_p99_ms: reads.map(|times| ms(times.quantiles_s[3])),
+            write_response_mean_ms: writes.map(|times| ms(times.mean_s)),
+            write_response_p99_ms: writes.map(|times| ms(times.quantiles_s[3])),
             outstanding_mean: Some(rounded(steady.outstanding_mean)),
             throughput_per_s: Some(rounded(steady.throughput_per_s)),
             saturation_per_s: saturation_per_s.map(rounded),
@@ -209,6 +241,17 @@ impl LawFigures {
             points: points.collect(),
             after_idle_mean_ms: law.after_idle.as_ref().map(|times| ms(times.mean_s())),
             limits: limits.collect(),
+            write_buffer: law.buffered_writes.as_ref().map(|writes| {
+                let WriteBuffer { extents, read, write, destage, reads_wait_for_all, .. } = &writes.buffer;
+                WriteBufferFigures {
+                    extents: *extents,
+                    read_mean_ms: ms(read.mean_s()),
+                    write_mean_ms: ms(write.mean_s()),
+                    destage_mean_ms: ms(destage.mean_s()),
+                    destage_sd_ms: ms(destage.deviation_s()),
+                    reads_wait_for_all: *reads_wait_for_all,
+                }
+            }),
         }
     }
 }

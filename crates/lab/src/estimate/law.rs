@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use seeklab_core::{Device, Request, Seed};
+use seeklab_core::{Device, Operation, Request, Seed};
 use seeklab_devices::Description;
 use seeklab_devices::layer::queue_before;
 use seeklab_devices::scheduler::SchedulerSpec;
-use seeklab_devices::service_law::{Demand, ServiceLaw};
-use seeklab_estimate::{EstimateError, sample_law};
+use seeklab_devices::service_law::{Demand, LawOrigin, ServiceLaw, ServiceTimes};
+use seeklab_estimate::{EstimateError, sample_law, with_write_buffer};
 
 use super::load::{Load, Times};
 use crate::devices::Resolved;
@@ -40,6 +40,9 @@ pub(super) fn law(
     requests: &Arc<[Request]>,
     seed: Seed,
 ) -> Result<ServiceLaw, Failure> {
+    if let Some(law) = with_buffered_writes(device, load, requests, seed)? {
+        return Ok(law);
+    }
     let also = match &load.times {
         Times::Closed(population) => Some(population.members),
         Times::Poisson { .. } | Times::Recorded(_) => None,
@@ -58,12 +61,46 @@ pub(super) fn law(
     }
 }
 
+/// The law of reads, and of writes that a buffer of the device takes. `None` without such a buffer, and of loads for which
+/// closed runs show what arrivals meet.
+fn with_buffered_writes(
+    device: &Resolved,
+    load: &Load,
+    requests: &Arc<[Request]>,
+    seed: Seed,
+) -> Result<Option<ServiceLaw>, Failure> {
+    if !matches!(load.times, Times::Poisson { .. }) {
+        return Ok(None);
+    }
+    let Some(buffer) = device.description.write_buffer(&load.demand) else { return Ok(None) };
+    let reads = Load { demand: Demand { reads: 1.0, ..load.demand.clone() }, ..load.clone() };
+    let read_requests = requests.iter().map(|request| Request { op: Operation::Read, ..*request }).collect();
+    let read_law = law(device, &reads, &read_requests, seed)?;
+    if read_law.servers > 1.0 {
+        return Ok(None);
+    }
+    let full = if read_law.in_order {
+        None
+    } else {
+        let build = || device.build(seed, "disk0").expect("the device was built when it was resolved");
+        Some(sample_law(&build, requests, None).map_err(failure)?)
+    };
+    let law = with_write_buffer(read_law, buffer, load.demand.reads, full);
+    // Limits count the requests of the whole demand.
+    let beneath =
+        |_: &Description| Some(ServiceLaw::of_server(LawOrigin::Exact, ServiceTimes::constant(0.0)));
+    let limits =
+        device.description.service_law(&load.demand, &beneath).map_or_else(Vec::new, |law| law.limits);
+    Ok(Some(ServiceLaw { limits, ..law }))
+}
+
 /// A law with the response times that were sampled with about as many requests outstanding.
 fn with_responses(mut law: ServiceLaw, sampled: &ServiceLaw) -> ServiceLaw {
     for point in &mut law.points {
         let before = sampled.points.partition_point(|other| other.outstanding <= point.outstanding);
         point.response = sampled.points[before.saturating_sub(1)].response.clone();
     }
+    law.order.clone_from(&sampled.order);
     law
 }
 

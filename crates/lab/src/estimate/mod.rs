@@ -45,7 +45,7 @@ pub(crate) use check::check;
 pub use check::{EstimateCheck, MethodCheck};
 pub use figures::{
     AssumptionFigures, DeviceEstimate, ErrorFigures, EstimateFigures, LawFigures, LawPointFigures,
-    MethodFigures, RateLimitFigures, UntilFigures,
+    MethodFigures, RateLimitFigures, UntilFigures, WriteBufferFigures,
 };
 pub use jobs::{
     JobsDeviceEstimate, JobsEstimateFigures, JobsEstimateOptions, JobsEstimateResult, JobsMethodFigures,

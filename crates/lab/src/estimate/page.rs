@@ -192,6 +192,30 @@ fn tables(figures: &EstimateFigures) -> Vec<PlainTable> {
             "Response times by the method that fits the load, then by simpler ones.",
         ),
     ];
+    let mut operations = Vec::new();
+    for device in devices {
+        let MethodFigures {
+            read_response_mean_ms,
+            read_response_p99_ms,
+            write_response_mean_ms,
+            write_response_p99_ms,
+            ..
+        } = device.estimate;
+        let times = [
+            ("reads", read_response_mean_ms, read_response_p99_ms),
+            ("writes", write_response_mean_ms, write_response_p99_ms),
+        ];
+        for (name, mean_ms, p99_ms) in times.into_iter().filter(|(_, mean_ms, _)| mean_ms.is_some()) {
+            operations.push(vec![device.device.clone(), name.to_owned(), number(mean_ms), number(p99_ms)]);
+        }
+    }
+    if !operations.is_empty() {
+        tables.push(table(
+            &["device", "operation", "mean ms", "p99"],
+            operations,
+            "Response times of reads, and of writes that are complete when the buffer has them.",
+        ));
+    }
     let bounds = devices.iter().filter_map(|device| {
         let until = device.until.as_ref()?;
         let ends = match (until.growth_min, until.growth_max) {

@@ -39,6 +39,27 @@ pub(crate) struct Served {
     pub(crate) seek_cylinders: u32,
 }
 
+/// Rules of a buffer that takes writes before they are on the media, as far as the service law needs them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BufferRules {
+    /// Extents that are not on the media at most, the one being written included.
+    pub(crate) extents: u32,
+    /// Extents that still wait at most while the media serves a read.
+    pub(crate) extents_beside_read: u32,
+    /// Longest write that it takes.
+    pub(crate) blocks_max: u32,
+    /// True if a read waits until all extents are on the media.
+    pub(crate) reads_wait_for_all: bool,
+    /// True if the overhead of a read passes beside the end of a destage.
+    pub(crate) read_overlaps: bool,
+    /// True if the overhead of a write passes while it waits for room.
+    pub(crate) write_overlaps: bool,
+    /// True if the media begins to write an extent when its first block is in the buffer, before the write is complete.
+    pub(crate) destages_at_first_block: bool,
+    /// True if extents wait while the media reads ahead.
+    pub(crate) waits_for_read_ahead: bool,
+}
+
 /// One architecture of controller over mechanics whose heads have a position of type `P`.
 trait Controller<P: Position>: Clone {
     /// Its parameters.
@@ -49,6 +70,11 @@ trait Controller<P: Position>: Clone {
 
     /// Returns `true` if completed writes can be lost before a flush.
     fn has_volatile_cache(parameters: &Self::Parameters) -> bool;
+
+    /// Rules by which a controller with these parameters buffers writes; `None` if all go through to the media.
+    fn buffer_rules(_parameters: &Self::Parameters) -> Option<BufferRules> {
+        None
+    }
 
     /// Serves `request`, which begins at `now`, not before the last command let it.
     fn serve(&mut self, mechanism: &impl Mechanics<P>, now: Instant, request: &Request) -> Served;
@@ -86,6 +112,15 @@ macro_rules! controllers {
                 match self {
                     $(Self::$name(parameters) => {
                         <$module::$name<super::Arm> as Controller<super::Arm>>::has_volatile_cache(parameters)
+                    })+
+                }
+            }
+
+            /// Rules by which such electronics buffer writes; `None` if all go through to the media.
+            pub(crate) fn buffer_rules(&self) -> Option<BufferRules> {
+                match self {
+                    $(Self::$name(parameters) => {
+                        <$module::$name<super::Arm> as Controller<super::Arm>>::buffer_rules(parameters)
                     })+
                 }
             }

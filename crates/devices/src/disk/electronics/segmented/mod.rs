@@ -53,7 +53,7 @@ mod write;
 
 use seeklab_core::{BufferOutcome, Duration, Instant, Operation, Request};
 
-use super::{Account, Controller, Served};
+use super::{Account, BufferRules, Controller, Served};
 use crate::disk::mechanics::{Mechanics, Position};
 use crate::disk::mechanism::Pass;
 use crate::disk::params::DiskParameters;
@@ -212,6 +212,28 @@ impl<P: Position> Controller<P> for Segmented<P> {
 
     fn has_volatile_cache(parameters: &SegmentedParameters) -> bool {
         parameters.write_back()
+    }
+
+    fn buffer_rules(parameters: &SegmentedParameters) -> Option<BufferRules> {
+        let buffer = &parameters.buffer;
+        let extents = match buffer.write_back {
+            WriteBack::None => return None,
+            // A write that does not continue the waiting data waits until that is written.
+            WriteBack::Sequential => 1,
+            WriteBack::All => parameters.unwritten_segments_max(),
+        };
+        // A read needs a segment that holds nothing unwritten.
+        let beside = if buffer.separate_write_segment { extents } else { buffer.segments - 1 };
+        Some(BufferRules {
+            extents,
+            extents_beside_read: extents.min(beside),
+            blocks_max: buffer.segment_blocks,
+            reads_wait_for_all: false,
+            read_overlaps: true,
+            write_overlaps: true,
+            destages_at_first_block: true,
+            waits_for_read_ahead: false,
+        })
     }
 
     fn serve(&mut self, mechanism: &impl Mechanics<P>, now: Instant, request: &Request) -> Served {

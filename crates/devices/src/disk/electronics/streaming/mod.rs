@@ -63,7 +63,7 @@ use std::sync::Arc;
 
 use seeklab_core::{Instant, Operation, Request};
 
-use super::{Account, Controller, Served};
+use super::{Account, BufferRules, Controller, Served};
 use crate::disk::mechanics::{Mechanics, Position};
 use crate::disk::params::DiskParameters;
 use crate::error::DescriptionError;
@@ -171,6 +171,20 @@ impl<P: Position> Controller<P> for Streaming<P> {
 
     fn has_volatile_cache(_parameters: &StreamingParameters) -> bool {
         true
+    }
+
+    fn buffer_rules(parameters: &StreamingParameters) -> Option<BufferRules> {
+        let extents = parameters.write.segments;
+        Some(BufferRules {
+            extents,
+            extents_beside_read: extents,
+            blocks_max: parameters.write.segment_blocks,
+            reads_wait_for_all: false,
+            read_overlaps: true,
+            write_overlaps: false,
+            destages_at_first_block: false,
+            waits_for_read_ahead: true,
+        })
     }
 
     fn serve(&mut self, mechanism: &impl Mechanics<P>, now: Instant, request: &Request) -> Served {

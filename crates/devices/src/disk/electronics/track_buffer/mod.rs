@@ -57,7 +57,7 @@ mod write;
 
 use seeklab_core::{BufferOutcome, Duration, Instant, Operation, Request};
 
-use super::{Account, Controller, Served};
+use super::{Account, BufferRules, Controller, Served};
 use crate::disk::mechanics::{Mechanics, Position};
 use crate::disk::params::DiskParameters;
 use crate::error::DescriptionError;
@@ -178,6 +178,20 @@ impl<P: Position> Controller<P> for TrackBuffer<P> {
 
     fn has_volatile_cache(_parameters: &TrackBufferParameters) -> bool {
         true
+    }
+
+    fn buffer_rules(parameters: &TrackBufferParameters) -> Option<BufferRules> {
+        let extents = parameters.segments - 1;
+        Some(BufferRules {
+            extents,
+            extents_beside_read: extents,
+            blocks_max: u32::MAX,
+            reads_wait_for_all: true,
+            read_overlaps: false,
+            write_overlaps: false,
+            destages_at_first_block: false,
+            waits_for_read_ahead: false,
+        })
     }
 
     fn serve(&mut self, mechanism: &impl Mechanics<P>, now: Instant, request: &Request) -> Served {
