@@ -330,7 +330,7 @@ mod tests {
         let mut stream = Seed(5).stream("test");
         let mut now = Instant::ZERO;
         let burst = |index: u32| {
-            if index % 16 == 0 {
+            if index.is_multiple_of(16) {
                 now += stream.exponential(Duration::from_ms_f64(160.0));
             }
             now
