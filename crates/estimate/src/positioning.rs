@@ -6,7 +6,7 @@
 //!
 //! # Scope and limits
 //! The ratios are means of closed runs with the requests of the trace in their order. A write buffer is full in closed runs.
-//! How much a queue shortens the time that a read waits for the writes of the buffer is not in the ratio.
+//! The ratio leaves out that a read in a queue waits less for the writes of the buffer.
 
 use std::sync::Arc;
 

@@ -160,7 +160,7 @@ fn device_with_a_queue_or_slower_clock_leaves_its_torn_unit_as_a_cut_does() {
     for name in DRIVES {
         for contents in ["old", "new", "unreadable"] {
             let queued = compare_cuts(name, (contents, "64KiB"), 4, &[], "8");
-            let slow = compare_cuts(name, (contents, "4KiB"), 3, &["slow,factor=3"], "1");
+            let slow = compare_cuts(name, (contents, "64KiB"), 4, &["slow,factor=3"], "8");
             assert!(queued.0 > 0 && slow.0 > 0, "{name}, {contents}: {queued:?} {slow:?}");
         }
     }

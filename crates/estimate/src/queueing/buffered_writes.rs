@@ -81,7 +81,7 @@ pub fn buffered_writes(
     check_positive("arrivals_per_s", arrivals_per_s)?;
     let mut server = Server::new(writes);
     let mut draws = Draws::new(writes);
-    let mut tally = Tally::new(arrivals_per_s, writes);
+    let mut sums = Sums::new(arrivals_per_s, writes);
     let factors = read_factors(writes);
     let in_order = writes.read_law.in_order;
     let mut order: Stream = Seed(0).stream("estimate.buffered_writes.order");
@@ -91,7 +91,7 @@ pub fn buffered_writes(
         let is_idle = waiting.is_empty();
         let start_s = if is_idle { server.free_s.max(next.arrival_s) } else { server.free_s };
         while next.arrival_s <= start_s {
-            tally.arrives(&next);
+            sums.arrives(&next);
             waiting.push_back(next);
             next = draws.next(1.0 / arrivals_per_s);
         }
@@ -101,9 +101,9 @@ pub fn buffered_writes(
         // Requests that arrive at an idle device choose nothing.
         let number = if is_idle && request.arrival_s >= start_s { 0 } else { number };
         let completed_s = server.serve(start_s, &request, factors[number.min(factors.len() - 1)]);
-        tally.completes(&request, completed_s);
+        sums.completes(&request, completed_s);
     }
-    Ok(tally.steady(&server))
+    Ok(sums.steady(&server))
 }
 
 /// Highest rate of completions: with a full buffer, and as many commands waiting as the law of the reads knows.
@@ -290,7 +290,7 @@ struct Batch {
 }
 
 /// Statistics of a run.
-struct Tally {
+struct Sums {
     arrivals_per_s: f64,
     /// M/G/1 with the media times of the same draws.
     control: Lindley,
@@ -301,7 +301,7 @@ struct Tally {
     responses_s: [Vec<f64>; 2],
 }
 
-impl Tally {
+impl Sums {
     fn new(arrivals_per_s: f64, writes: &BufferedWrites) -> Self {
         let WriteBuffer { read, write, destage, .. } = &writes.buffer;
         let mixed = |one: &ServiceTimes, other: &ServiceTimes| {

@@ -94,12 +94,16 @@ fn runs(jobs: &[Vec<Interval>], states: &[Class]) -> Vec<f64> {
 }
 
 /// Residences with which drawn states last as long as `runs`: a state that is drawn again goes on. With `w` as its part of
-/// the draws, a state lasts for `residence / (1 - w)` sectors.
+/// the draws, a state lasts for `residence / (1 - w)` sectors. Of two states only the sum of the residences shows, for each lasts until
+/// the other is drawn: both have the same residence then, which makes the same stream.
 fn residences(shares: &[f64], runs: &[f64]) -> Vec<f64> {
     const STEPS: usize = 200;
     let mut residences: Vec<f64> = runs.iter().map(|run| run.max(1.0)).collect();
     if residences.len() < 2 {
         return vec![1.0; residences.len()];
+    }
+    if let ([run, _], [_, other]) = (runs, shares) {
+        return vec![(run * other).max(1.0); 2];
     }
     for _ in 0..STEPS {
         let draws: Vec<f64> =

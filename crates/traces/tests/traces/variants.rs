@@ -102,7 +102,7 @@ fn alibaba_and_tencent_may_have_a_header() {
 }
 
 #[test]
-fn objects_rounded_to_blocks_are_said() {
+fn objects_rounded_to_blocks_are_counted_in_a_note() {
     let mut trace = open(&data("thesios/sample.csv"));
     assert_eq!(trace.by_ref().filter(Result::is_ok).count(), 3);
     let notes: Vec<String> = trace.notes().iter().map(ToString::to_string).collect();
