@@ -8,7 +8,6 @@
 //! meanwhile. For a file only its use as a swap file and below a loop device is known.
 
 use std::fs::{self, File};
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -44,11 +43,11 @@ pub struct Claim {
 /// If the target is in use, or its name was not typed again. The message names what is on it.
 pub fn claim(options: ClaimOptions<'_>) -> Result<Claim, TargetError> {
     let ClaimOptions { address, path, destroy, is_own } = options;
-    if let Some(path) = path {
-        if let Some(user) = user_of(path) {
-            let hint = "unmount or detach it first; reading it is allowed, read=100%";
-            return Err(TargetError::unusable(address, format!("{user}, so nothing is written to it"), hint));
-        }
+    if let Some(path) = path
+        && let Some(user) = user_of(path)
+    {
+        let hint = "unmount or detach it first; reading it is allowed, read=100%";
+        return Err(TargetError::unusable(address, format!("{user}, so nothing is written to it"), hint));
     }
     if is_own {
         return Ok(Claim { _exclusive: None });
@@ -77,7 +76,7 @@ pub fn claim(options: ClaimOptions<'_>) -> Result<Claim, TargetError> {
     let Some(path) = path.filter(|_| is_block_device) else { return Ok(Claim { _exclusive: None }) };
     let flags = OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC;
     match open(path, flags, Mode::empty()) {
-        Ok(descriptor) => Ok(Claim { _exclusive: Some(File::from(OwnedFd::from(descriptor))) }),
+        Ok(descriptor) => Ok(Claim { _exclusive: Some(File::from(descriptor)) }),
         Err(Errno::BUSY) => Err(TargetError::unusable(
             address,
             "is held by another driver or program, so nothing is written to it",

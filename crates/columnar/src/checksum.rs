@@ -90,7 +90,7 @@ const fn step(lane: u64, value: u64) -> u64 {
 }
 
 fn folded(lanes: [u64; LANES]) -> u32 {
-    let all = lanes.into_iter().fold(0, |all, lane| step(all, lane));
+    let all = lanes.into_iter().fold(0, step);
     (all ^ (all >> 32)) as u32
 }
 

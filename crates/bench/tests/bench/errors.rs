@@ -10,7 +10,7 @@ const MS: Duration = Duration::from_ms(1);
 
 #[test]
 fn failed_requests_count_in_no_rate_and_no_time() {
-    let status = |number: u64| Some(if number % 2 == 0 { Status::MediumError } else { Status::Ok });
+    let status = |number: u64| Some(if number.is_multiple_of(2) { Status::MediumError } else { Status::Ok });
     let target = Box::new(Ruled::new(MS, status));
     let line = "random,size=4KiB,read=100%,closed=1,requests=1000";
     let (measurement, heard) = run(&virtual_plan(), target, line, 1);

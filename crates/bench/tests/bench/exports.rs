@@ -101,27 +101,3 @@ fn service_times_are_at_least_those_of_the_emulated_device() {
     assert!(shortest >= 9_900_000.0, "{shortest} ns");
     assert_eq!(measurement.totals.part.requests(), 20);
 }
-
-#[test]
-fn server_that_goes_leaves_failed_requests_and_a_result() {
-    let serving = Serving::start("constant");
-    let target = open(&serving.uri.to_string(), Clock::start(), &options(4)).unwrap();
-    let plan = Plan {
-        outstanding_max: 2,
-        duration: Some(Duration::from_ms(400)),
-        interval: Some(Duration::from_ms(100)),
-        ..Plan::default()
-    };
-    let ending = thread::spawn(move || {
-        thread::sleep(std::time::Duration::from_millis(150));
-        drop(serving);
-    });
-    let line = "random,size=4KiB,read=100%,closed=2,requests=1000000";
-    let (measurement, _) = run(&plan, target, line, 1);
-    ending.join().unwrap();
-    let part = &measurement.totals.part;
-    assert!(part.requests() > 0 && part.errors() > 0, "{} {}", part.requests(), part.errors());
-    assert_eq!(part.statuses[seeklab_core::Status::Gone as usize], part.errors());
-    assert!(part.errors() < 100, "it waits between its attempts to connect: {}", part.errors());
-    assert!(measurement.totals.elapsed() < Duration::from_s(20));
-}
