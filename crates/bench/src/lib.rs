@@ -5,7 +5,7 @@
 //!               never wait for the target            ▲         │
 //!                                                    └─ ended ─┘──▶ Part of an interval ─▶ Measurement
 //! ```
-//! A [`Worker`](worker) runs on a thread of its own with a target of its own. [`measure`] starts the workers, collects
+//! A worker runs on a thread of its own with a target of its own. [`measure`] starts the workers, collects
 //! what they hand over at the end of each interval, and returns on time although a worker may never come back.
 //!
 //! # Scope and limits
