@@ -1,4 +1,4 @@
-//! M[X]/G/1: batches that arrive as a Poisson process, one server, order of arrival.
+//! MX/G/1: batches that arrive as a Poisson process, one server, order of arrival.
 //!
 //! A batch is served like one request that takes the sum of the service times of its members. The first member waits as in
 //! [`mg1`](super::mg1) with that sum; a member at a random place of a batch also waits for those before it,
@@ -32,7 +32,7 @@ impl BatchSizes {
     }
 }
 
-/// Means of M[X]/G/1, by the rate of the batches.
+/// Means of MX/G/1, by the rate of the batches.
 ///
 /// # Errors
 /// Moments that no service time or size has, no batches, or batches that exceed the rate of the server.
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn exponential_service_has_the_number_of_theory() {
-        // M[X]/M/1: L = ρ (1 + E[X²] / E[X]) / (2 (1 − ρ)) [Gross & Harris 1998, section 3.1].
+        // MX/M/1: L = ρ (1 + E[X²] / E[X]) / (2 (1 − ρ)) [Gross & Harris 1998, section 3.1].
         for sizes in [BatchSizes::constant(2.0), BatchSizes::constant(5.0), BatchSizes::geometric(4.0)] {
             let (rho, service_s) = (0.6, 0.01);
             let steady =
