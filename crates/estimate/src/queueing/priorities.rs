@@ -5,7 +5,7 @@
 //! `W0 / ((1 − σ(k − 1)) (1 − σ(k)))` [Cobham 1954; Kleinrock 1976, eq. 3.31].
 //!
 //! # Assumptions
-//! Those of [`mg1`](super::mg1) for each class. A service that has begun is finished.
+//! The assumptions of [`mg1`](super::mg1) hold for each class. A service that has begun is finished.
 
 use crate::error::{EstimateError, check_positive};
 use crate::moments::ServiceMoments;

@@ -263,14 +263,6 @@ fn damaged_record_gives_no_image_and_no_image_replaces_a_record() {
 }
 
 #[test]
-fn bits_that_rotted_are_wrong_after_a_cut() {
-    let (sound, rotten) = (database(&[]), database(&["--fault", "bit_rot"]));
-    assert_eq!((sound.status.code(), rotten.status.code()), (Some(0), Some(1)));
-    let document: Value = serde_json::from_slice(&rotten.stdout).unwrap();
-    assert!(count(&document, "own", "broken") > 0, "{document:#}");
-}
-
-#[test]
 fn device_that_goes_is_recorded_and_one_that_loses_its_power_is_refused() {
     let gone = ["--fault", "gone,at=300ms,for=50ms", "--fault", "gone,name=again,at=500ms,for=50ms"];
     let gone = database(&gone);
