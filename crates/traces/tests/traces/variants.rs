@@ -1,4 +1,4 @@
-//! What is found beside the samples: headers, blank fields, other languages, archives of other programs.
+//! Traces as they are found beside the samples: headers, blank fields, other languages, archives of other programs.
 
 use std::path::{Path, PathBuf};
 
