@@ -9,6 +9,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use seeklab_core::{Arrival, Device, Duration, Instant, Seed, Workload};
+use seeklab_workloads::Builtin;
 use seeklab_workloads::host::{
     Host, HostSettings, RecordedAction, RecordedExtent, RecordedFile, RecordedStep, RecordedThread, Recording,
 };
@@ -78,10 +79,15 @@ fn drive(host: &mut Host, device: &mut Server, now: &mut Instant, completions: u
     true
 }
 
-fn check(name: &str, mut host: Host) {
+fn check(name: &str, host: Host) {
+    check_after(name, host, 20_000);
+}
+
+/// Checks a host that is warm after so many requests.
+fn check_after(name: &str, mut host: Host, requests: u64) {
     let mut device = Server::new(Service::Constant(Duration::from_ms(5)));
     let mut now = Instant::ZERO;
-    assert!(drive(&mut host, &mut device, &mut now, 20_000), "{name}");
+    assert!(drive(&mut host, &mut device, &mut now, requests), "{name}");
     let before = ALLOCATIONS.with(Cell::get);
     assert!(drive(&mut host, &mut device, &mut now, 20_000), "{name}");
     let allocations = ALLOCATIONS.with(Cell::get) - before;
@@ -102,6 +108,20 @@ fn warm_host_does_not_allocate() {
              processes.q.program=repeat 1000000 {{ sleep 30ms; write data 20KiB random; read log 4KiB }}"
         );
         check(profile, host(&line));
+    }
+}
+
+#[test]
+fn warm_application_does_not_allocate() {
+    for line in [
+        // As many files are created as deleted, so their number hardly grows.
+        "postmark,files=3000,transactions=1000000,cache=4MiB",
+        "postmark,files=3000,transactions=1000000,cache=2MiB,mount=journal,discard=true",
+        "database,clients=8,transactions=1000000,table=64MiB,pool=1MiB,checkpoint=256KiB",
+    ] {
+        let target = TARGET;
+        let host = Builtin::parse(line).expect(line).host(target, Seed(1)).expect(line);
+        check_after(line, host, 100_000);
     }
 }
 
