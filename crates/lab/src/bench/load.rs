@@ -8,7 +8,7 @@ use seeklab_core::{Arrival, ByteSize, Completion, Instant, Ratio, TraceRecord, W
 use seeklab_traces::{OpenTrace, TraceError};
 use seeklab_workloads::replay::{ArrivalMode, Mode, Population, Replay, ReplaySpec, Survey, ThinkTimes};
 use seeklab_workloads::synthetic::{ArrivalSpec, SizeSpec, SyntheticSpec};
-use seeklab_workloads::{Application, Host, Synthetic, WorkloadSpec};
+use seeklab_workloads::{Host, Synthetic, WorkloadSpec};
 
 use super::BenchOptions;
 use crate::devices::Resolved;
@@ -177,15 +177,15 @@ impl Load {
             }
             WorkloadSpec::Replay(spec) => {
                 let replay = self.replay(workload, spec, facts)?;
-                if options.threads == 1 {
-                    replay
-                } else {
-                    Box::new(Dealt::new(replay, index, options.threads))
-                }
+                let threads = options.threads;
+                Box::new(move || match threads {
+                    1 => replay,
+                    _ => Box::new(Dealt::new(replay, index, threads)),
+                })
             }
             WorkloadSpec::Postmark(_) | WorkloadSpec::Build(_) | WorkloadSpec::Database(_) => {
                 let builtin = workload.spec.builtin().expect("these are the applications");
-                let make = move || Application::new(&builtin, space, seed);
+                let make = move || builtin.host(space, seed);
                 // Once here for its mistakes: its processes share state, so it stays on the thread that makes it.
                 make().map_err(context)?;
                 Box::new(move || Box::new(make().expect("it was made before")))
