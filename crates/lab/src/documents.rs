@@ -18,7 +18,6 @@ use seeklab_core::names::near;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::bench::BenchFigures;
 use crate::calibrate::CalibrationResult;
 use crate::capture::CaptureResult;
 use crate::crash::CrashResult;
@@ -77,7 +76,6 @@ pub const DOCUMENTS: &[Document] = &[
     document::<SeriesResult>("run", "run"),
     document::<CrashResult>("crash", "crash"),
     document::<EmulationResult>("serve", "serve"),
-    document::<BenchFigures>("bench", "bench"),
     document::<CalibrationResult>("calibrate", "calibrate"),
     document::<CaptureResult>("capture", "capture"),
     document::<SystemCaptureResult>("capture-system", "capture --system"),

@@ -9,8 +9,7 @@ use seeklab_emulator::client::nbd::Client;
 use seeklab_emulator::client::runner::RunnerOptions;
 use seeklab_emulator::client::{BuiltinResult, ClientError, Progress, run_builtin, run_builtin_with};
 use seeklab_emulator::clock::Clock;
-use seeklab_workloads::host::Phase;
-use seeklab_workloads::{AddressSpace, Builtin, Retries};
+use seeklab_workloads::{AddressSpace, Application, Builtin, Retries};
 
 use crate::nbd::serving::Serving;
 
@@ -106,18 +105,18 @@ fn runner_sends_the_same_requests_as_the_simulation() {
     for line in [POSTMARK, BUILD.replace(",files", ",processes=1,files").as_str()] {
         let mut device = Server::constant(&parameters).expect("it can be built");
         let target = AddressSpace::from(device.capabilities());
-        let mut host = parse(line).host(target, Seed(1)).expect(line);
+        let mut application = Application::new(&parse(line), target, Seed(1)).expect(line);
         let mut simulated = Vec::new();
-        simulate(&mut host, &mut device, Limits::default(), |completion| {
+        simulate(&mut application, &mut device, Limits::default(), |completion| {
             let request = completion.request;
             simulated.push((request.op, request.lbn * 512, u64::from(request.blocks) * 512, request.fua));
         })
         .expect(line);
         let result = run(line, Duration::ZERO);
-        let phases = |phases: &[Phase]| -> Vec<(&str, u64)> {
+        let phases = |phases: &[seeklab_workloads::application::Phase]| -> Vec<(&str, u64)> {
             phases.iter().map(|phase| (phase.name, phase.operations)).collect()
         };
-        assert_eq!(phases(host.phases()), phases(&result.phases));
+        assert_eq!(phases(application.phases()), phases(&result.phases));
         // From five seconds on, write-back comes in between, where a machine is so slow.
         if result.elapsed < Duration::from_s(5) {
             let mut emulated: Vec<_> = result
