@@ -23,6 +23,11 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 /// # Errors
 /// If stdout cannot be written.
 pub(crate) fn print_json(document: &impl Serialize) -> Result<(), Failure> {
+    print(&json_text(document))
+}
+
+/// Returns one JSON document, as it is printed.
+pub(crate) fn json_text(document: &impl Serialize) -> String {
     #[derive(Serialize)]
     struct Document<'a, D> {
         schema: u32,
@@ -36,7 +41,7 @@ pub(crate) fn print_json(document: &impl Serialize) -> Result<(), Failure> {
         serde_json::to_string_pretty(&value)
     }
     .expect("documents have text keys");
-    print(&(text + "\n"))
+    text + "\n"
 }
 
 /// Prints a JSON schema on stdout. It is no document itself and names no version of them.

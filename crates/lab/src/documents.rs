@@ -18,6 +18,7 @@ use seeklab_core::names::near;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::bench::BenchFigures;
 use crate::calibrate::CalibrationResult;
 use crate::capture::CaptureResult;
 use crate::crash::CrashResult;
@@ -76,6 +77,7 @@ pub const DOCUMENTS: &[Document] = &[
     document::<SeriesResult>("run", "run"),
     document::<CrashResult>("crash", "crash"),
     document::<EmulationResult>("serve", "serve"),
+    document::<BenchFigures>("bench", "bench"),
     document::<CalibrationResult>("calibrate", "calibrate"),
     document::<CaptureResult>("capture", "capture"),
     document::<SystemCaptureResult>("capture-system", "capture --system"),

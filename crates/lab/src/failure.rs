@@ -124,6 +124,21 @@ impl From<seeklab_learning::Error> for Failure {
     }
 }
 
+impl From<seeklab_bench::target::TargetError> for Failure {
+    fn from(error: seeklab_bench::target::TargetError) -> Self {
+        Self { hint: error.hint().map(str::to_owned), ..Self::chain(&error) }
+    }
+}
+
+impl From<seeklab_bench::BenchError> for Failure {
+    fn from(error: seeklab_bench::BenchError) -> Self {
+        match error {
+            seeklab_bench::BenchError::Target(error) => error.into(),
+            error => Self::chain(&error),
+        }
+    }
+}
+
 impl From<seeklab_analysis::ComparisonError> for Failure {
     fn from(error: seeklab_analysis::ComparisonError) -> Self {
         Self::chain(&error)

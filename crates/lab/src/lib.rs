@@ -7,6 +7,7 @@
 //! trace ─▶ fit ─▶ a device, described
 //! ```
 
+pub mod bench;
 pub mod calibrate;
 pub mod capture;
 pub mod compare;
@@ -44,6 +45,7 @@ pub mod workload;
 /// The crates below, whose types stand in options and results. A program over the laboratory needs no other dependency.
 pub mod crates {
     pub use seeklab_analysis as analysis;
+    pub use seeklab_bench as bench;
     pub use seeklab_columnar as columnar;
     pub use seeklab_core as core;
     pub use seeklab_devices as devices;

@@ -22,8 +22,8 @@ use seeklab_workloads::replay::{
 };
 use seeklab_workloads::synthetic::{AddressDistribution, ArrivalSpec, Extent, SyntheticSpec};
 use seeklab_workloads::{
-    AddressSpace, Application, Builtin, Host, JobStream, JobsSpec, Retries, RetryCounts, Retrying, Supplied,
-    Synthetic, WorkloadSpec,
+    AddressSpace, Builtin, Host, JobStream, JobsSpec, Retries, RetryCounts, Retrying, Supplied, Synthetic,
+    WorkloadSpec,
 };
 
 use crate::devices::Resolved;
@@ -183,7 +183,7 @@ pub fn run(
         WorkloadSpec::Host(spec) => {
             let host = |space| Host::new(spec, space, seed);
             let names = spec.processes.keys().cloned().collect();
-            run_host(device, workload, host, names, seed, limits, outputs, progress)?
+            run_host(device, workload, host, names, seed, limits, outputs, progress)?.0
         }
         WorkloadSpec::System(spec) => system(device, workload, spec, seed, limits, outputs, progress)?,
         WorkloadSpec::Jobs(spec) => run_jobs(device, workload, spec, seed, limits, outputs, progress)?,
@@ -192,21 +192,19 @@ pub fn run(
     Ok(result)
 }
 
-/// Runs an application, and notes how long its phases took.
+/// Runs an application on a host, and notes how long its phases took.
 fn application(
     device: &Resolved,
     workload: &ResolvedWorkload,
     builtin: &Builtin,
     seed: Seed,
     limits: Limits,
-    mut outputs: Outputs,
+    outputs: Outputs,
     progress: &mut Progress,
 ) -> Result<SimulationResult, Failure> {
-    let mut built = device.build(seed, "disk0")?;
-    let mut requests = Application::new(builtin, AddressSpace::from(built.capabilities()), seed)
-        .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
-    let mut result = drive(&mut requests, &mut built, limits, workload.retries, &mut outputs, progress)?;
-    for phase in requests.phases() {
+    let host = |space| builtin.host(space, seed);
+    let (mut result, host) = run_host(device, workload, host, Vec::new(), seed, limits, outputs, progress)?;
+    for phase in host.phases() {
         let Some(elapsed) = phase.elapsed() else { continue };
         let unmount = match (phase.end, phase.unmounted) {
             (Some(end), Some(unmounted)) => {
@@ -222,13 +220,13 @@ fn application(
             elapsed.as_s()
         )));
     }
-    if requests.is_full() {
+    if host.is_full() {
         result.notes.push(Note::Warning(format!("{}: it ended early: the device was full", device.name)));
     }
     Ok(result)
 }
 
-/// Runs processes of these names on a host, and takes its figures.
+/// Runs processes on a host, and takes its figures. `names` has those of the processes of a description or recording.
 #[expect(clippy::too_many_arguments, reason = "the inputs of a run, and the host")]
 fn run_host(
     device: &Resolved,
@@ -239,12 +237,13 @@ fn run_host(
     limits: Limits,
     mut outputs: Outputs,
     progress: &mut Progress,
-) -> Result<SimulationResult, Failure> {
+) -> Result<(SimulationResult, Host), Failure> {
     let mut built = device.build(seed, "disk0")?;
     let mut host = make(AddressSpace::from(built.capabilities()))
         .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
     let mut result = drive(&mut host, &mut built, limits, workload.retries, &mut outputs, progress)?;
-    let figures = HostResult::new(&host, names);
+    let kinds = host.kinds().iter().map(|kind| (*kind).to_owned());
+    let figures = HostResult::new(&host, names.into_iter().chain(kinds).collect());
     let summary = &figures.summary;
     let mut warn = |text: String| result.notes.push(Note::Warning(format!("{}: {text}", device.name)));
     if summary.failed_processes > 0 {
@@ -258,7 +257,7 @@ fn run_host(
         warn("the task did not end, so its elapsed time is that until the run stopped".to_owned());
     }
     result.host = Some(figures);
-    Ok(result)
+    Ok((result, host))
 }
 
 /// Runs a stream of jobs on one instance of the device for each drive, and takes its figures.
@@ -298,7 +297,7 @@ fn system(
         .settings(&settings)
         .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
     let host = |space| Host::of_recording(recording, &settings, space, seed);
-    let mut result = run_host(device, workload, host, names, seed, limits, outputs, progress)?;
+    let (mut result, _) = run_host(device, workload, host, names, seed, limits, outputs, progress)?;
     result.notes.extend(notes.into_iter().map(Note::Remark));
     result.notes.extend(void.iter().cloned().map(Note::Warning));
     result.void = void;

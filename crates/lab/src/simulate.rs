@@ -106,7 +106,7 @@ pub struct DeviceFigures {
     /// Failed requests that the host sent again, if it retries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<RetryFigures>,
-    /// Figures of the host, of a workload of kind `host`.
+    /// Figures of the host, of a workload that runs on one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<HostSummary>,
     /// Comparison with the estimate of the same load, if it was requested.

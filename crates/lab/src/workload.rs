@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use seeklab_core::{ByteSize, Duration};
 use seeklab_traces::schema::Column;
 use seeklab_traces::{OpenTrace, ReadOptions, Setting};
+use seeklab_workloads::application::{BuildSpec, DatabaseSpec, PostmarkSpec};
 use seeklab_workloads::host::SystemSpec;
 use seeklab_workloads::replay::{ArrivalMode, Beyond, Population, ReplaySpec};
 use seeklab_workloads::synthetic::{ArrivalSpec, TimeDistribution};
@@ -208,19 +209,25 @@ pub fn from_spec(
                     .map_err(|error| Failure::from(error).context(format!("--host `{settings}`")))?;
             }
         }
-        WorkloadSpec::Postmark(_)
-        | WorkloadSpec::Build(_)
-        | WorkloadSpec::Database(_)
-        | WorkloadSpec::Jobs(_) => {}
+        WorkloadSpec::Postmark(PostmarkSpec { host, .. })
+        | WorkloadSpec::Build(BuildSpec { host, .. })
+        | WorkloadSpec::Database(DatabaseSpec { host, .. }) => {
+            if let Some(settings) = &options.host {
+                host.override_with(settings)
+                    .map_err(|error| Failure::from(error).context(format!("--host `{settings}`")))?;
+            }
+        }
+        WorkloadSpec::Jobs(_) => {}
     }
     let is_host = matches!(spec, WorkloadSpec::Host(_) | WorkloadSpec::System(_));
-    if options.host.is_some() && !is_host {
-        return Err(Failure::new(format!("--host: `{name}` is no workload of kind `host`")).hint(
-            "name a file with `kind = \"host\"` or a system-level trace, without --open, --closed or --think",
+    let is_application = spec.builtin().is_some();
+    if options.host.is_some() && !is_host && !is_application {
+        return Err(Failure::new(format!("--host: `{name}` runs on no host")).hint(
+            "name a file with `kind = \"host\"`, a system-level trace or an application, without --open, --closed or --think",
         ));
     }
     let is_jobs = matches!(spec, WorkloadSpec::Jobs(_));
-    if spec.builtin().is_some() || is_host || is_jobs {
+    if is_application || is_host || is_jobs {
         let unusable = [
             (
                 "--requests",

@@ -1,7 +1,8 @@
 //! Measures the speed of a host: `cargo bench -p seeklab-workloads --bench host`.
 //!
 //! The first table has the time of a host per repetition of a program, the device apart: requests complete at once. The second
-//! has events per CPU-second with a disk behind the host: statements of a program, or steps of a recording.
+//! has events per CPU-second with a disk behind the host: statements of a program, steps of a recording, or transactions of an
+//! application.
 
 #![allow(
     clippy::disallowed_methods,
@@ -21,7 +22,7 @@ use seeklab_devices::layer::queue_before;
 use seeklab_workloads::host::{
     HostSettings, RecordedAction, RecordedExtent, RecordedFile, RecordedStep, RecordedThread, Recording,
 };
-use seeklab_workloads::{AddressSpace, Host, WorkloadSpec};
+use seeklab_workloads::{AddressSpace, Builtin, Host, WorkloadSpec};
 
 /// Programs by name; `N` is replaced by the number of repetitions.
 const PROGRAMS: &[(&str, &str)] = &[
@@ -50,6 +51,9 @@ const ON_A_DISK: &[(&str, u64, &str)] = &[
     ),
 ];
 
+/// Applications; `N` is replaced by a tenth of the number of repetitions. An event is a transaction.
+const APPLICATIONS: &[&str] = &["postmark,transactions=N", "database,transactions=N"];
+
 const TARGET: AddressSpace = AddressSpace { capacity_blocks: 1 << 24, block_size: ByteSize::from_bytes(512) };
 
 fn main() {
@@ -68,6 +72,12 @@ fn main() {
         let line = line.replace('N', &repetitions.to_string());
         let files = "files.data.size=2GiB,files.log.size=2GiB,files.log.at=3GiB";
         on_a_disk(name, host(&format!("{files},{line}")), repetitions * statements);
+    }
+    for line in APPLICATIONS {
+        let line = line.replace('N', &(repetitions / 10).to_string());
+        let builtin = Builtin::parse(&line).expect("the line is right");
+        let host = builtin.host(TARGET, Seed(1)).expect("the line fits the device");
+        on_a_disk(&line, host, repetitions / 10);
     }
     let steps = repetitions * 3;
     on_a_disk("recorded copy of small files", recorded(steps), steps);

@@ -8,8 +8,8 @@
 //!                                   trace records
 //! ```
 //!
-//! A [`Synthetic`] workload draws its requests from distributions; a [`Replay`] takes them from a trace. An
-//! [`Application`], a [`Host`] and a [`JobStream`] run processes, whose requests depend on completions.
+//! A [`Synthetic`] workload draws its requests from distributions; a [`Replay`] takes them from a trace. A
+//! [`Host`] and a [`JobStream`] run processes, whose requests depend on completions.
 //! The first two may be *open* (arrivals ignore completions) or *closed* (a completion brings the next arrival). The
 //! [`registry`] lists the kinds, the [`presets`] name ready-made workloads, and [`text`] documents the
 //! one-line form of a workload.
@@ -46,7 +46,7 @@ mod spec;
 pub mod synthetic;
 pub mod text;
 
-pub use application::{Application, Builtin};
+pub use application::Builtin;
 pub use host::{Host, HostSpec};
 pub use jobs::{JobStream, JobsSpec};
 pub use rate::Rate;

@@ -58,6 +58,8 @@ verbs! {
     crash: Crash,
     /// Emulate a device in real time, as a block device, a file or an NBD export.
     serve: Serve,
+    /// Measure a real target: a block device, a file or an NBD export.
+    bench: Bench,
     /// Measure the time that this machine adds to every emulated request, so that emulation can compensate for
     /// it.
     calibrate: Calibrate,

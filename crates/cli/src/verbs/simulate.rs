@@ -96,8 +96,8 @@ pub(crate) struct Arguments {
     /// Trace with the interarrival times for a workload with `process = "shaped"`
     #[arg(long, value_name = "TRACE", value_parser = input_path())]
     shape: Option<PathBuf>,
-    /// Override settings of a system-level trace or of a workload of kind `host`, for example memory=40MiB,cpu_speed=2. `seeklab workloads
-    /// --parameters host` lists the settings
+    /// Override settings of the host of a system-level trace, an application or a workload of kind `host`, for example
+    /// memory=40MiB,cpu_speed=2. `seeklab workloads --parameters host` lists the settings
     #[arg(long, value_name = "KEY=VALUE,...")]
     host: Option<String>,
     /// Print the times of each process of a host: computing, ready and each kind of wait, which add up to the elapsed time

@@ -131,7 +131,20 @@ fn settings_of_a_host_are_overridden() {
         "unknown key `memry`",
         "memory",
     ]);
-    bench.run(&["simulate", "immediate", "-w", "random", "--host", "cpus=2"]).fails(&["no workload of kind"]);
+    let build = "build,files=200,headers=5,tests=2,compile=20ms,processes=4";
+    let elapsed = |settings: &str| {
+        let document = bench.json(&["simulate", "immediate", "-w", build, "--host", settings, "--processes"]);
+        let processes = document["devices"][0]["host_processes"].as_array().unwrap();
+        let names: Vec<&str> = processes.iter().filter_map(|process| process["name"].as_str()).collect();
+        assert_eq!(names, ["make", "compile", "(flusher)"]);
+        (
+            host(&document, 0)["elapsed_s"].as_f64().unwrap(),
+            host(&document, 0)["task_cpu_s"].as_f64().unwrap(),
+        )
+    };
+    let ((alone, cpu), (together, same_cpu)) = (elapsed("cpus=1"), elapsed("cpus=4"));
+    assert!(alone > together * 1.5 && cpu == same_cpu, "{alone} {together}");
+    bench.run(&["simulate", "immediate", "-w", "random", "--host", "cpus=2"]).fails(&["runs on no host"]);
     bench.run(&["simulate", "immediate", "-w", "host.toml", "--closed", "4"]).fails(&["is a host"]);
     bench
         .run(&["simulate", "immediate", "-w", "host.toml", "--requests", "4"])

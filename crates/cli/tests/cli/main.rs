@@ -32,6 +32,7 @@ mod serve_block;
 mod survive;
 mod sweeps;
 mod system_prediction;
+mod targets;
 mod tidy;
 mod traces;
 mod tutorials;
@@ -78,6 +79,19 @@ fn every_help_ends_with_examples() {
             ],
         ),
         ("estimate", &["--workload", "--closed", "--scaled", "--until", "--scheduler", "--report", "--json"]),
+        (
+            "bench",
+            &[
+                "--workload",
+                "--duration",
+                "--ramp",
+                "--timeout",
+                "--retries",
+                "--destroy",
+                "--record",
+                "--json",
+            ],
+        ),
         ("faults", &["--reference", "--json"]),
         ("compare", &["--between", "--reference-format", "--other-format", "--report", "--json"]),
         ("trace", &["info", "convert", "head", "formats"]),

@@ -74,6 +74,11 @@ fn documents_of_devices_and_simulations_conform_to_their_schemas() {
         ),
         ("fit-jobs", &["fit", COPY, COPY, "--as", "jobs", "-o", "mix.toml"]),
         ("experiment", &["experiment", "e.toml"]),
+        ("bench", &["bench", "model:hp-c2247a", "-w", RANDOM, "--fault", "aborted,probability=50%"]),
+        (
+            "bench",
+            &["bench", "null", "-w", "random,size=4KiB,read=100%,closed=2,requests=1000", "--interval", "0s"],
+        ),
         ("schema", &["schema"]),
     ] {
         conforms(&bench, name, &bench.json(arguments));

@@ -42,6 +42,18 @@ fn simulations_and_comparisons_fit() {
 }
 
 #[test]
+fn measurements_fit() {
+    let bench = Bench::new();
+    let text = assert_fits(&bench, &["bench", "model:cheetah-36es", "-w", "oltp,poisson=60/s,requests=3000"]);
+    for part in ["IOPS", "MiB/s", "p99.99", "longest pause", "until s", "read service"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let null = ["bench", "null", "-w", "random,size=4KiB,read=100%,closed=4,requests=20000"];
+    let text = assert_fits(&bench, &null);
+    assert!(text.contains("processor time per request"), "{text}");
+}
+
+#[test]
 fn traces_and_devices_fit() {
     let bench = Bench::new();
     let trace = "a-trace-with-a-long-name-that-says-where-it-was-recorded.csv";

@@ -1,15 +1,14 @@
 //! Built-in workloads on a real server, against the wall clock: no privilege, no mount.
 //!
 //! ```text
-//! Application ──Request──▶ submit ─▶ NBD server
-//!      ▲  At(t): sleep, then spin, until t or a reply       │
-//!      └──────── completed ◀─ check the data ◀─ collect ◀───┘
+//! Host ──Request──▶ submit ─▶ NBD server
+//!  ▲  At(t): sleep, then spin, until t or a reply   │
+//!  └──────── complete ◀─ check the data ◀─ collect ◀┘
 //! ```
-//! A stretch of computing occupies its process for that long on the wall clock and nothing else: the
-//! runner's thread sleeps until a margin before its end and spins the rest, as the emulator does, so that
-//! the processor stays with the emulator. It works the same with the simulator's model time, so a
-//! simulated and an emulated run of a workload make the same requests as long as their order of
-//! completion is the same.
+//! The application runs on the simulator's model of a host, whose time is the wall clock here. A stretch of computing lasts that
+//! long on the wall clock and does nothing else: the runner's thread sleeps until a margin before its end and spins
+//! the rest, as the emulator does, so that the processor stays with the emulator. A simulated and an emulated run of an
+//! application make the same requests as long as their order of completion is the same.
 //!
 //! # Failed requests
 //! A request that the server fails is sent again as often as the options allow, and then counts as failed: the
@@ -30,8 +29,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use seeklab_core::{Arrival, ByteSize, Duration, HostRequest, Instant, Operation, Request, Seed, Workload};
-use seeklab_workloads::application::Phase;
-use seeklab_workloads::{AddressSpace, Application, Builtin, Retries, RetryCounts};
+use seeklab_workloads::host::Phase;
+use seeklab_workloads::{AddressSpace, Builtin, Host, Retries, RetryCounts};
 
 use super::content::Content;
 pub use super::content::Mismatch;
@@ -202,7 +201,8 @@ pub fn run_builtin_with(
     let block_bytes = u64::from(export.block_bytes_min.max(512));
     let capacity_blocks = export.size_bytes / block_bytes;
     let target = AddressSpace { capacity_blocks, block_size: ByteSize::from_bytes(block_bytes) };
-    let application = Application::new(builtin, target, seed)
+    let host = builtin
+        .host(target, seed)
         .map_err(|source| ClientError::Workload { server: uri.to_string(), source })?;
     // Connecting is no part of the run.
     let clock = options.clock.unwrap_or_else(Clock::start);
@@ -210,7 +210,7 @@ pub fn run_builtin_with(
     let waiter = Waiter::new(clock, options.pacing, options.margin);
     let start = clock.now();
     let mut runner = Runner {
-        application,
+        host,
         clients,
         options,
         uri,
@@ -249,8 +249,8 @@ pub fn run_builtin_with(
     }
     let mut result = runner.result;
     result.elapsed = elapsed;
-    result.phases = runner.application.phases().to_vec();
-    result.is_full = runner.application.is_full();
+    result.phases = runner.host.phases().to_vec();
+    result.is_full = runner.host.is_full();
     for client in runner.clients {
         match client.disconnect() {
             // The device may go at any time: nothing is lost behind the last reply.
@@ -270,7 +270,7 @@ struct Attempt {
 }
 
 struct Runner<'a> {
-    application: Application,
+    host: Host,
     clients: Vec<Client>,
     options: &'a RunnerOptions<'a>,
     uri: &'a Uri,
@@ -309,9 +309,9 @@ impl Runner<'_> {
                 self.submit(Attempt { number: attempt.number + 1, ..attempt })?;
                 continue;
             }
-            let arrival = self.application.next_arrival(now);
+            let arrival = self.host.next_arrival(now);
             if let Some(promises) = &mut self.result.promises {
-                promises.committed(self.application.commits(), self.clock.now());
+                promises.committed(self.host.commits(), self.clock.now());
             }
             match arrival {
                 Arrival::Request(request) => self.submit(Attempt { request, number: 1 })?,
@@ -328,10 +328,10 @@ impl Runner<'_> {
     }
 
     fn tell(&self, now: Instant, progress: &mut dyn FnMut(Progress)) {
-        let Some(phase) = self.application.phases().last() else { return };
+        let Some(phase) = self.host.phases().last() else { return };
         progress(Progress {
             phase: phase.name,
-            phase_index: self.application.phases().len() - 1,
+            phase_index: self.host.phases().len() - 1,
             operations: phase.operations,
             requests: self.result.requests.len() as u64,
             elapsed: now.saturating_since(self.start),
@@ -525,6 +525,7 @@ impl Runner<'_> {
     fn collect_one(&mut self, index: usize) -> Result<bool, ClientError> {
         let Some(reply) = self.clients[index].collect(Patience::None)? else { return Ok(false) };
         let HostRequest { op, fua, offset_bytes, length_bytes, completion, .. } = reply.request;
+        let response = reply.request.response_time();
         self.last_reply = completion;
         let attempt = self.attempts.remove(&reply.tag).expect("an outstanding request completes");
         if op == Operation::Flush {
@@ -547,7 +548,7 @@ impl Runner<'_> {
             if op != Operation::Read {
                 self.content.forget(offset_bytes..offset_bytes + length_bytes);
             }
-            self.application.complete(attempt.request.id);
+            self.host.complete(attempt.request.id, false, response);
             return Ok(true);
         }
         result.retries.retried_requests += u64::from(attempt.number > 1);
@@ -567,7 +568,7 @@ impl Runner<'_> {
             promises.completed(reply.tag);
         }
         result.requests.push(reply.request);
-        self.application.complete(attempt.request.id);
+        self.host.complete(attempt.request.id, true, response);
         Ok(true)
     }
 }

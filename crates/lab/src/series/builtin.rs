@@ -8,7 +8,8 @@ use seeklab_core::{Duration, Instant};
 use seeklab_emulator::client::{ClientError, RunnerOptions, run_builtin_with};
 use seeklab_emulator::frontend::nbd::Uri;
 use seeklab_workloads::Retries;
-use seeklab_workloads::application::{Builtin, Phase};
+use seeklab_workloads::application::Builtin;
+use seeklab_workloads::host::Phase;
 
 use super::figures::PhaseFigures;
 use super::repetition::{Ran, Repetition};

@@ -4,7 +4,7 @@
 //! unpack      one process creates every source and header file
 //! configure   one process: small programs written, compiled, run and removed, a log that grows
 //! build       several processes: read a source and the headers it includes, compute, write an object;
-//!             then one reads every object and writes the program
+//!             then `make` reads every object and writes the program
 //! ```
 //! The phases are those of [Griffin 2004, chapter 6], with an unmount after each, so that caches are cold.
 //!
@@ -16,18 +16,14 @@
 //! J. L. Griffin, Timing-accurate storage emulation, CMU, 2004, chapter 6. N. Agrawal et al., A Five-Year
 //! Study of File-System Metadata, FAST 2007: sizes of files are lognormal.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use rand_distr::{LogNormal, Zipf};
 use schemars::JsonSchema;
 use seeklab_core::description::schema::check_ranges;
 use seeklab_core::{ByteSize, DescriptionError, Duration, Seed, Stream};
 use serde::{Deserialize, Serialize};
 
-use super::filesystem::{DirectoryId, FileId, FileSystem, Full, Mount};
-use super::plan::PAGE_BYTES;
-use super::{Program, Scenario, Setting, check_scale, scaled};
+use super::{PAGE_BYTES, check_scale, count, scaled};
+use crate::host::{Application, DirectoryId, FileId, Full, HostSettings, Mount, ProcessId, System};
 
 /// A build, as it is described.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -62,8 +58,10 @@ pub struct BuildSpec {
     pub processes: u64,
     /// Time at which changes go to the device.
     pub mount: Mount,
-    /// Memory for the page cache.
+    /// Memory for the page cache. `host.memory` overrides it.
     pub cache: ByteSize,
+    /// Settings of the host that differ from those of the profile `linux`. By default, it has a CPU for each process.
+    pub host: HostSettings,
 }
 
 impl Default for BuildSpec {
@@ -81,6 +79,7 @@ impl Default for BuildSpec {
             processes: 2,
             mount: Mount::Sync,
             cache: ByteSize::from_bytes(64 << 20),
+            host: HostSettings::default(),
         }
     }
 }
@@ -105,10 +104,16 @@ impl BuildSpec {
     }
 }
 
-#[derive(Debug)]
-struct Tree {
+/// The kinds of processes: `make`, and the compilers that it starts.
+const KINDS: &[&str] = &["make", "compile"];
+const COMPILE: u32 = 1;
+
+/// A build while it runs.
+#[derive(Debug, Clone)]
+pub(super) struct Build {
     spec: BuildSpec,
     stream: Stream,
+    part: Part,
     directories: Vec<DirectoryId>,
     sources: Vec<FileId>,
     headers: Vec<FileId>,
@@ -116,27 +121,133 @@ struct Tree {
     log: Option<FileId>,
     /// The next source to compile.
     next: usize,
-    compiling: usize,
-    is_linked: bool,
 }
 
-impl Tree {
+/// Part of the work of `make`.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    Begin,
+    /// With the files that are unpacked.
+    Unpack {
+        done: u64,
+    },
+    /// With the tests that are left.
+    Configure {
+        left: u64,
+    },
+    Link,
+    Done,
+}
+
+impl Build {
+    pub(super) fn new(spec: &BuildSpec, seed: Seed) -> Result<Self, DescriptionError> {
+        spec.check()?;
+        Ok(Self {
+            spec: spec.clone(),
+            stream: seed.stream("application.build"),
+            part: Part::Begin,
+            directories: Vec::new(),
+            sources: Vec::new(),
+            headers: Vec::new(),
+            objects: Vec::new(),
+            log: None,
+            next: 0,
+        })
+    }
+
     fn size(&mut self) -> u64 {
         let mu = (self.spec.size.as_bytes() as f64).ln() - SIZE_SIGMA * SIZE_SIGMA / 2.0;
         let sizes = LogNormal::new(mu, SIZE_SIGMA).expect("a positive size has a logarithm");
-        (self.stream.sample(&sizes) as u64).clamp(64, self.spec.size.as_bytes() * 32)
+        (self.stream.sample(&sizes) as u64).clamp(64, self.spec.size.as_bytes().saturating_mul(32).max(64))
     }
 
     fn directory(&self, index: u64) -> DirectoryId {
         self.directories[(index % self.directories.len() as u64) as usize]
     }
 
-    fn burst(&mut self, system: &mut FileSystem, mean: Duration) {
+    fn burst(&mut self, system: &mut System, mean: Duration) {
         system.compute(self.stream.exponential(mean));
+    }
+
+    /// Files and headers of the package.
+    fn counts(&self) -> (u64, u64) {
+        (scaled(self.spec.files, self.spec.scale), scaled(self.spec.headers, self.spec.scale))
+    }
+
+    fn tests(&self) -> u64 {
+        count(self.spec.tests, self.spec.scale)
+    }
+
+    fn unpack(&mut self, done: u64, system: &mut System) -> Result<(), Full> {
+        let (files, headers) = self.counts();
+        // An archive holds one directory after the other.
+        let index = done * self.directories.len() as u64 / (files + headers);
+        let size = self.size();
+        let file = system.create(self.directory(index), size)?;
+        append(system, file, size)?;
+        // Headers and sources alternate as evenly as their numbers let them.
+        let is_header = (done + 1) * headers / (files + headers) > done * headers / (files + headers);
+        if is_header {
+            self.headers.push(file)
+        } else {
+            self.sources.push(file)
+        }
+        system.operation();
+        Ok(())
+    }
+
+    fn configure(&mut self, system: &mut System) -> Result<(), Full> {
+        let directory = self.directory(0);
+        let log = match self.log {
+            Some(log) => log,
+            None => *self.log.insert(system.create(directory, self.tests() * TEST_LOG_BYTES)?),
+        };
+        let source = system.create(directory, TEST_SOURCE_BYTES)?;
+        append(system, source, TEST_SOURCE_BYTES)?;
+        read(system, source);
+        self.burst(system, self.spec.test);
+        let program = system.create(directory, TEST_PROGRAM_BYTES)?;
+        append(system, program, TEST_PROGRAM_BYTES)?;
+        append(system, log, TEST_LOG_BYTES)?;
+        system.delete(source);
+        system.delete(program);
+        system.operation();
+        Ok(())
+    }
+
+    fn compile(&mut self, system: &mut System) -> Result<bool, Full> {
+        let Some(&source) = self.sources.get(self.next) else { return Ok(false) };
+        let index = self.next as u64;
+        self.next += 1;
+        read(system, source);
+        let ranks = Zipf::new(self.headers.len() as f64, INCLUDE_EXPONENT).expect("there are headers");
+        for _ in 0..self.spec.includes {
+            let rank = self.stream.sample(&ranks) as usize;
+            read(system, self.headers[rank.clamp(1, self.headers.len()) - 1]);
+        }
+        self.burst(system, self.spec.compile);
+        let sources = self.sources.len() as u64;
+        let directory = self.directory(index * self.directories.len() as u64 / sources);
+        let bytes = (system.size_bytes(source) as f64 * OBJECT_FACTOR) as u64;
+        let object = system.create(directory, bytes)?;
+        append(system, object, bytes)?;
+        self.objects.push(object);
+        system.operation();
+        Ok(true)
+    }
+
+    fn link(&mut self, system: &mut System) -> Result<(), Full> {
+        let bytes = self.objects.iter().map(|object| system.size_bytes(*object)).sum();
+        self.objects.iter().for_each(|object| read(system, *object));
+        self.burst(system, self.spec.compile * 10);
+        let program = system.create(self.directory(0), bytes)?;
+        append(system, program, bytes)?;
+        system.operation();
+        Ok(())
     }
 }
 
-fn write(system: &mut FileSystem, file: FileId, bytes: u64) -> Result<(), Full> {
+fn append(system: &mut System, file: FileId, bytes: u64) -> Result<(), Full> {
     let mut at = system.size_bytes(file);
     let end = at + bytes;
     while at < end {
@@ -147,168 +258,66 @@ fn write(system: &mut FileSystem, file: FileId, bytes: u64) -> Result<(), Full> 
     Ok(())
 }
 
-fn read(system: &mut FileSystem, file: FileId) {
+fn read(system: &mut System, file: FileId) {
     system.open(file);
     system.read(file, 0, system.size_bytes(file));
 }
 
-#[derive(Debug)]
-struct Unpack {
-    tree: Rc<RefCell<Tree>>,
-    done: u64,
-}
+impl Application for Build {
+    fn kinds(&self) -> &'static [&'static str] {
+        KINDS
+    }
 
-impl Program for Unpack {
-    fn step(&mut self, system: &mut FileSystem) -> Result<bool, Full> {
-        let tree = &mut *self.tree.borrow_mut();
-        let scale = tree.spec.scale;
-        if tree.directories.is_empty() {
-            for _ in 0..scaled(tree.spec.directories, scale) {
-                tree.directories.push(system.make_directory()?);
+    fn step(&mut self, process: ProcessId, system: &mut System) -> Result<bool, Full> {
+        if process.kind == COMPILE {
+            return self.compile(system);
+        }
+        let (files, headers) = self.counts();
+        match self.part {
+            Part::Begin => {
+                system.begin_phase("unpack");
+                for _ in 0..scaled(self.spec.directories, self.spec.scale) {
+                    self.directories.push(system.make_directory()?);
+                }
+                self.part = Part::Unpack { done: 0 };
             }
+            Part::Unpack { done } if done == files + headers => {
+                next_phase(system, "configure");
+                self.part = Part::Configure { left: self.tests() };
+            }
+            Part::Unpack { done } => {
+                self.part = Part::Unpack { done: done + 1 };
+                self.unpack(done, system)?;
+            }
+            Part::Configure { left: 0 } => {
+                next_phase(system, "build");
+                (0..self.spec.processes).for_each(|number| system.fork(COMPILE, number as u32));
+                system.wait();
+                self.part = Part::Link;
+            }
+            Part::Configure { left } => {
+                self.part = Part::Configure { left: left - 1 };
+                self.configure(system)?;
+            }
+            Part::Link => {
+                self.part = Part::Done;
+                self.link(system)?;
+                system.end_phase();
+                system.unmount();
+            }
+            Part::Done => return Ok(false),
         }
-        let (files, headers) = (scaled(tree.spec.files, scale), scaled(tree.spec.headers, scale));
-        if self.done == files + headers {
-            return Ok(false);
-        }
-        // An archive holds one directory after the other.
-        let index = self.done * tree.directories.len() as u64 / (files + headers);
-        let file = system.create(tree.directory(index))?;
-        let size = tree.size();
-        write(system, file, size)?;
-        // Headers and sources alternate as evenly as their numbers let them.
-        let is_header =
-            (self.done + 1) * headers / (files + headers) > self.done * headers / (files + headers);
-        if is_header {
-            tree.headers.push(file)
-        } else {
-            tree.sources.push(file)
-        }
-        self.done += 1;
-        system.operation();
         Ok(true)
     }
-}
 
-#[derive(Debug)]
-struct Configure {
-    tree: Rc<RefCell<Tree>>,
-    left: u64,
-}
-
-impl Program for Configure {
-    fn step(&mut self, system: &mut FileSystem) -> Result<bool, Full> {
-        let tree = &mut *self.tree.borrow_mut();
-        if self.left == 0 {
-            return Ok(false);
-        }
-        self.left -= 1;
-        let directory = tree.directory(0);
-        let log = match tree.log {
-            Some(log) => log,
-            None => *tree.log.insert(system.create(directory)?),
-        };
-        let source = system.create(directory)?;
-        write(system, source, TEST_SOURCE_BYTES)?;
-        read(system, source);
-        tree.burst(system, tree.spec.test);
-        let program = system.create(directory)?;
-        write(system, program, TEST_PROGRAM_BYTES)?;
-        write(system, log, TEST_LOG_BYTES)?;
-        system.delete(source);
-        system.delete(program);
-        system.operation();
-        Ok(true)
+    fn fork(&self) -> Box<dyn Application> {
+        Box::new(self.clone())
     }
 }
 
-#[derive(Debug)]
-struct Compile {
-    tree: Rc<RefCell<Tree>>,
-    is_compiling: bool,
-}
-
-impl Program for Compile {
-    fn step(&mut self, system: &mut FileSystem) -> Result<bool, Full> {
-        let tree = &mut *self.tree.borrow_mut();
-        tree.compiling -= usize::from(std::mem::take(&mut self.is_compiling));
-        let Some(&source) = tree.sources.get(tree.next) else {
-            // Whoever ends last links.
-            if tree.compiling > 0 || std::mem::replace(&mut tree.is_linked, true) {
-                return Ok(false);
-            }
-            let objects = tree.objects.clone();
-            let bytes = objects.iter().map(|object| system.size_bytes(*object)).sum();
-            objects.iter().for_each(|object| read(system, *object));
-            tree.burst(system, tree.spec.compile * 10);
-            let program = system.create(tree.directory(0))?;
-            write(system, program, bytes)?;
-            system.operation();
-            return Ok(true);
-        };
-        let index = tree.next as u64;
-        tree.next += 1;
-        tree.compiling += 1;
-        self.is_compiling = true;
-        read(system, source);
-        let ranks = Zipf::new(tree.headers.len() as f64, INCLUDE_EXPONENT).expect("there are headers");
-        for _ in 0..tree.spec.includes {
-            let rank = tree.stream.sample(&ranks) as usize;
-            read(system, tree.headers[rank.clamp(1, tree.headers.len()) - 1]);
-        }
-        tree.burst(system, tree.spec.compile);
-        let count = tree.sources.len() as u64;
-        let directory = tree.directory(index * tree.directories.len() as u64 / count);
-        let object = system.create(directory)?;
-        let bytes = (system.size_bytes(source) as f64 * OBJECT_FACTOR) as u64;
-        write(system, object, bytes)?;
-        tree.objects.push(object);
-        system.operation();
-        Ok(true)
-    }
-}
-
-/// Unpack, configure, build.
-#[derive(Debug)]
-pub(super) struct Build {
-    tree: Rc<RefCell<Tree>>,
-}
-
-impl Build {
-    pub(super) fn new(spec: &BuildSpec, seed: Seed) -> Result<Self, DescriptionError> {
-        spec.check()?;
-        let tree = Tree {
-            spec: spec.clone(),
-            stream: seed.stream("application.build"),
-            directories: Vec::new(),
-            sources: Vec::new(),
-            headers: Vec::new(),
-            objects: Vec::new(),
-            log: None,
-            next: 0,
-            compiling: 0,
-            is_linked: false,
-        };
-        Ok(Self { tree: Rc::new(RefCell::new(tree)) })
-    }
-}
-
-impl Scenario for Build {
-    fn phase(&mut self, index: usize) -> Option<Setting> {
-        let tree = || Rc::clone(&self.tree);
-        let spec = self.tree.borrow().spec.clone();
-        let (name, programs): (_, Vec<Box<dyn Program>>) = match index {
-            0 => ("unpack", vec![Box::new(Unpack { tree: tree(), done: 0 })]),
-            1 => {
-                let left = if spec.tests == 0 { 0 } else { scaled(spec.tests, spec.scale) };
-                ("configure", vec![Box::new(Configure { tree: tree(), left })])
-            }
-            2 => {
-                let compile = || Box::new(Compile { tree: tree(), is_compiling: false }) as Box<dyn Program>;
-                ("build", (0..spec.processes).map(|_| compile()).collect())
-            }
-            _ => return None,
-        };
-        Some(Setting { name, programs, unmounts: true })
-    }
+/// The file system is unmounted after each phase.
+fn next_phase(system: &mut System, name: &'static str) {
+    system.end_phase();
+    system.unmount();
+    system.begin_phase(name);
 }

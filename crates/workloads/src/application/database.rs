@@ -10,25 +10,22 @@
 //!
 //! # Scope and limits
 //! Pages bypass the page cache (direct I/O); files are preallocated, so the log's flushes commit no
-//! metadata. No locks between clients. Numbers without a source are ours.
+//! metadata. Clients wait for pages that another one reads or writes; rows have no locks. Numbers without a source are
+//! chosen here.
 //!
 //! # References
 //! PostgreSQL's documentation: pages of 8 KiB, group commit, checkpoints by log volume. TPC Benchmark B,
 //! 1994 (four rows per transaction). Y. Zhu et al. and YCSB (SoCC 2010): Zipf's exponent of 0.99.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use rand_distr::Zipf;
 use schemars::JsonSchema;
 use seeklab_core::description::schema::check_ranges;
-use seeklab_core::{ByteSize, DescriptionError, Duration, Instant, Operation, Seed, Stream};
+use seeklab_core::{ByteSize, DescriptionError, Duration, Seed, Stream};
 use serde::{Deserialize, Serialize};
 
-use super::cache::PageCache;
-use super::filesystem::{FileId, FileSystem, Full};
-use super::plan::{PAGE_BYTES, Stage, merge};
-use super::{Program, Scenario, Setting, check_scale, scaled};
+use super::buffer_pool::{BufferPool, Lookup, Victim};
+use super::{PAGE_BYTES, check_scale, count};
+use crate::host::{Application, FileId, Full, HostSettings, ProcessId, System};
 
 /// A database, as it is described.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -57,6 +54,9 @@ pub struct DatabaseSpec {
     /// Size of the log at which a checkpoint begins.
     #[schemars(extend("x-minimum" = "1B"))]
     pub checkpoint: ByteSize,
+    /// Settings of the host that differ from those of the profile `linux`. By default, it has a CPU for each client and 16 MiB of
+    /// memory for metadata.
+    pub host: HostSettings,
 }
 
 impl Default for DatabaseSpec {
@@ -71,6 +71,7 @@ impl Default for DatabaseSpec {
             exponent: 0.99,
             compute: Duration::from_us(500),
             checkpoint: ByteSize::from_bytes(1 << 20),
+            host: HostSettings::default(),
         }
     }
 }
@@ -102,25 +103,119 @@ impl DatabaseSpec {
     }
 }
 
-#[derive(Debug)]
-struct Server {
+/// Requests that a checkpoint has outstanding: enough to keep a disk's queue full, ours.
+const CHECKPOINT_DEPTH: usize = 32;
+/// Interval at which the checkpointer looks at the log: `bgwriter_delay` of PostgreSQL.
+const CHECKPOINT_LOOK: Duration = Duration::from_ms(200);
+
+/// The kinds of processes: the server loads the table and starts the others.
+const KINDS: &[&str] = &["server", "client", "checkpointer"];
+const CLIENT: u32 = 1;
+const CHECKPOINTER: u32 = 2;
+
+/// A database while it runs.
+#[derive(Debug, Clone)]
+pub(super) struct Database {
     spec: DatabaseSpec,
     stream: Stream,
-    table: Option<FileId>,
-    log: Option<FileId>,
-    pool: PageCache,
+    part: Part,
+    files: Option<Files>,
+    pool: BufferPool,
     left: u64,
-    /// Bytes of log so far, and at the last checkpoint.
-    logged_bytes: u64,
-    checkpoint_at: u64,
+    log: Log,
+    clients: Vec<Client>,
+    checkpoint: Checkpoint,
     ranks: Zipf<f64>,
     leaves: u64,
 }
 
-impl Server {
-    fn leaf(&self, system: &FileSystem, leaf: u64) -> Vec<u64> {
-        let table = self.table.expect("the table was loaded");
-        (0..LEAF_PAGES).map(|page| system.page(table, leaf * LEAF_PAGES + page)).collect()
+/// Part of the work of the server.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    /// With the bytes that are written.
+    Load {
+        written_bytes: u64,
+    },
+    End,
+    Done,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Files {
+    table: FileId,
+    log: FileId,
+}
+
+/// The log, whose records clients make durable together.
+#[derive(Debug, Clone, Default)]
+struct Log {
+    /// Bytes of log so far.
+    logged_bytes: u64,
+    /// Blocks of the log file with records that are not durable, and those that are being written.
+    pending: Vec<u64>,
+    writing: Vec<u64>,
+    /// True if a client writes the log, or will in a moment.
+    is_led: bool,
+    /// Clients whose records are being written, and those that wait for the next write.
+    members: Vec<u32>,
+    waiting: Vec<u32>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Client {
+    pid: u32,
+    stage: Stage,
+    /// Leaves that the transaction has yet to touch, the next one last.
+    leaves: Vec<u64>,
+    /// Computing time of the transaction.
+    compute: Duration,
+}
+
+/// Progress of a transaction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Idle,
+    Touch,
+    /// A page of the pool is being written to make room.
+    Evict(u32),
+    /// The leaf is being read into a page of the pool.
+    Read(u32),
+    Log,
+    /// Writes the log for all that wait.
+    Lead,
+    Written,
+    /// Another client has written its records.
+    Committed,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Checkpoint {
+    /// Bytes of log at the last checkpoint.
+    logged_bytes: u64,
+    /// Leaves to write, the next one last, and those whose writes the device has.
+    leaves: Vec<u64>,
+    writing: Vec<u32>,
+    is_running: bool,
+}
+
+impl Database {
+    pub(super) fn new(spec: &DatabaseSpec, seed: Seed) -> Result<Self, DescriptionError> {
+        spec.check()?;
+        let leaves = spec.table.as_bytes() / LEAF_BYTES;
+        Ok(Self {
+            spec: spec.clone(),
+            stream: seed.stream("application.database"),
+            part: Part::Load { written_bytes: 0 },
+            files: None,
+            pool: BufferPool::new((spec.pool.as_bytes() / LEAF_BYTES).min(leaves + 1) as usize),
+            left: count(spec.transactions, spec.scale),
+            log: Log::default(),
+            clients: vec![Client::default(); spec.clients as usize],
+            checkpoint: Checkpoint::default(),
+            ranks: Zipf::new(leaves as f64, spec.exponent).expect("its exponent was checked"),
+            leaves,
+        })
     }
 
     /// Popular leaves are anywhere in the table, by a permutation that is its own.
@@ -129,168 +224,251 @@ impl Server {
         (u128::from(rank) * 0x9e37_79b9_7f4a_7c15 % u128::from(self.leaves)) as u64
     }
 
-    fn touch(&mut self, system: &mut FileSystem, leaf: u64, changes: bool) {
-        if !self.pool.lookup(leaf) {
-            let evicted = self.pool.insert(leaf, None);
-            if let Some(evicted) = evicted {
-                let pages = self.leaf(system, evicted);
-                system.plan.wait(Operation::Write, &pages);
+    fn files(&self) -> Files {
+        self.files.expect("the table was loaded")
+    }
+
+    /// A step of the server.
+    fn serve(&mut self, system: &mut System) -> Result<bool, Full> {
+        let written_bytes = match self.part {
+            Part::Load { written_bytes } => written_bytes,
+            Part::End => {
+                system.end_phase();
+                system.unmount();
+                self.part = Part::Done;
+                return Ok(true);
             }
-            let pages = self.leaf(system, leaf);
-            system.plan.wait(Operation::Read, &pages);
-        }
-        if changes {
-            let evicted = self.pool.insert(leaf, Some(Instant::ZERO));
-            assert_eq!(evicted, None, "a page that is there displaces none");
-        }
-    }
-
-    /// Appends a record to the log; its pages go to `pages`.
-    fn record(&mut self, system: &FileSystem, pages: &mut Vec<u64>) {
-        let log = self.log.expect("the log was made");
-        let from = self.logged_bytes;
-        self.logged_bytes += RECORD_BYTES;
-        for page in from / PAGE_BYTES..=(self.logged_bytes - 1) / PAGE_BYTES {
-            pages.push(system.page(log, page % (LOG_BYTES / PAGE_BYTES)));
-        }
-    }
-}
-
-#[derive(Debug)]
-struct Load {
-    server: Rc<RefCell<Server>>,
-    written_bytes: u64,
-}
-
-impl Program for Load {
-    fn step(&mut self, system: &mut FileSystem) -> Result<bool, Full> {
-        let server = &mut *self.server.borrow_mut();
-        let (table, log) = match (server.table, server.log) {
-            (Some(table), Some(log)) => (table, log),
-            _ => {
+            Part::Done => return Ok(false),
+        };
+        let table_bytes = self.leaves * LEAF_BYTES;
+        let files = match self.files {
+            Some(files) => files,
+            None => {
+                system.begin_phase("load");
                 let directory = system.make_directory()?;
-                let (table, log) = (system.create(directory)?, system.create(directory)?);
-                (server.table, server.log) = (Some(table), Some(log));
-                (table, log)
+                let table = system.create(directory, table_bytes)?;
+                let log = system.create(directory, LOG_BYTES)?;
+                *self.files.insert(Files { table, log })
             }
         };
-        let table_bytes = server.leaves * LEAF_BYTES;
-        let (file, offset, end) = match self.written_bytes.checked_sub(table_bytes) {
-            None => (table, self.written_bytes, table_bytes),
-            Some(offset) if offset < LOG_BYTES => (log, offset, LOG_BYTES),
-            Some(_) => return Ok(false),
+        let (file, offset, end) = match written_bytes.checked_sub(table_bytes) {
+            None => (files.table, written_bytes, table_bytes),
+            Some(offset) if offset < LOG_BYTES => (files.log, offset, LOG_BYTES),
+            Some(_) => {
+                system.end_phase();
+                system.unmount();
+                system.begin_phase("transactions");
+                (0..self.spec.clients).for_each(|number| system.fork(CLIENT, number as u32));
+                system.fork(CHECKPOINTER, 0);
+                system.wait();
+                self.part = Part::End;
+                return Ok(true);
+            }
         };
         let bytes = LOAD_BYTES.min(end - offset);
         system.write(file, offset, bytes)?;
-        self.written_bytes += bytes;
+        self.part = Part::Load { written_bytes: written_bytes + bytes };
         if offset + bytes == end {
             system.fsync(file);
         }
         system.operation();
         Ok(true)
     }
-}
 
-#[derive(Debug)]
-struct Client {
-    server: Rc<RefCell<Server>>,
-}
-
-impl Program for Client {
-    fn step(&mut self, system: &mut FileSystem) -> Result<bool, Full> {
-        let server = &mut *self.server.borrow_mut();
-        if server.left == 0 {
-            return Ok(false);
-        }
-        server.left -= 1;
-        let mut log = Vec::new();
-        for _ in 0..server.spec.pages {
-            let leaf = server.choose();
-            server.touch(system, leaf, true);
-            server.record(system, &mut log);
-        }
-        system.compute(server.stream.exponential(server.spec.compute));
-        system.plan.push(Stage::Commit(log));
-        system.operation();
-        Ok(true)
-    }
-}
-
-/// Writes the dirty pages of the pool whenever there is enough log; ends with the clients.
-#[derive(Debug)]
-struct Checkpointer {
-    server: Rc<RefCell<Server>>,
-}
-
-impl Program for Checkpointer {
-    fn step(&mut self, system: &mut FileSystem) -> Result<bool, Full> {
-        let server = &mut *self.server.borrow_mut();
-        let is_over = server.left == 0;
-        if server.logged_bytes - server.checkpoint_at >= server.spec.checkpoint.as_bytes() || is_over {
-            server.checkpoint_at = server.logged_bytes;
-            let mut pages = Vec::new();
-            for leaf in server.pool.take_dirty(None) {
-                pages.extend(server.leaf(system, leaf));
-            }
-            pages.sort_unstable();
-            for ios in merge(Operation::Write, &pages).chunks(CHECKPOINT_DEPTH) {
-                system.plan.push(Stage::Wait(ios.to_vec()));
-            }
-            system.plan.flush();
-        } else {
-            system.compute(CHECKPOINT_LOOK);
-        }
-        Ok(!is_over)
-    }
-}
-
-/// Requests that a checkpoint has outstanding: enough to keep a disk's queue full, ours.
-const CHECKPOINT_DEPTH: usize = 32;
-/// Interval at which the checkpointer looks at the log: `bgwriter_delay` of PostgreSQL.
-const CHECKPOINT_LOOK: Duration = Duration::from_ms(200);
-
-/// Load, then transactions.
-#[derive(Debug)]
-pub(super) struct Database {
-    server: Rc<RefCell<Server>>,
-}
-
-impl Database {
-    pub(super) fn new(spec: &DatabaseSpec, seed: Seed) -> Result<Self, DescriptionError> {
-        spec.check()?;
-        let leaves = spec.table.as_bytes() / LEAF_BYTES;
-        let server = Server {
-            spec: spec.clone(),
-            stream: seed.stream("application.database"),
-            table: None,
-            log: None,
-            pool: PageCache::new((spec.pool.as_bytes() / LEAF_BYTES) as usize),
-            left: if spec.transactions == 0 { 0 } else { scaled(spec.transactions, spec.scale) },
-            logged_bytes: 0,
-            checkpoint_at: 0,
-            ranks: Zipf::new(leaves as f64, spec.exponent).expect("its exponent was checked"),
-            leaves,
-        };
-        Ok(Self { server: Rc::new(RefCell::new(server)) })
-    }
-}
-
-impl Scenario for Database {
-    fn phase(&mut self, index: usize) -> Option<Setting> {
-        let server = || Rc::clone(&self.server);
-        let (name, programs): (_, Vec<Box<dyn Program>>) = match index {
-            0 => ("load", vec![Box::new(Load { server: server(), written_bytes: 0 })]),
-            1 => {
-                let clients = self.server.borrow().spec.clients;
-                let mut programs: Vec<Box<dyn Program>> = Vec::new();
-                for _ in 0..clients {
-                    programs.push(Box::new(Client { server: server() }));
+    /// A step of a client.
+    fn transact(&mut self, number: u32, system: &mut System) -> bool {
+        match self.clients[number as usize].stage {
+            Stage::Idle => {
+                if self.left == 0 {
+                    return false;
                 }
-                programs.push(Box::new(Checkpointer { server: server() }));
-                ("transactions", programs)
+                self.left -= 1;
+                for _ in 0..self.spec.pages {
+                    let leaf = self.choose();
+                    self.clients[number as usize].leaves.push(leaf);
+                }
+                let client = &mut self.clients[number as usize];
+                client.leaves.reverse();
+                client.compute = self.stream.exponential(self.spec.compute);
+                client.stage = Stage::Touch;
             }
-            _ => return None,
+            Stage::Touch => self.touch(number, system),
+            Stage::Evict(frame) => {
+                self.pool.end_transfer(frame, |pid| system.unpark(pid));
+                self.clients[number as usize].stage = Stage::Touch;
+            }
+            Stage::Read(frame) => {
+                self.pool.end_transfer(frame, |pid| system.unpark(pid));
+                self.change(number, frame);
+            }
+            Stage::Log => {
+                let pages = RECORD_BYTES * self.spec.pages;
+                self.log.append(pages);
+                if self.log.is_led {
+                    self.log.waiting.push(number);
+                    self.clients[number as usize].stage = Stage::Committed;
+                    system.park();
+                } else {
+                    self.lead(number, system);
+                }
+            }
+            Stage::Lead => self.lead(number, system),
+            Stage::Written => {
+                system.commit(1 + self.log.members.len() as u64);
+                for member in self.log.members.drain(..) {
+                    system.unpark(self.clients[member as usize].pid);
+                }
+                self.log.is_led = !self.log.waiting.is_empty();
+                if self.log.is_led {
+                    let next = self.log.waiting.remove(0);
+                    self.clients[next as usize].stage = Stage::Lead;
+                    system.unpark(self.clients[next as usize].pid);
+                }
+                self.end_transaction(number, system);
+            }
+            Stage::Committed => self.end_transaction(number, system),
+        }
+        true
+    }
+
+    /// Brings the next leaf of a transaction into the pool and changes it.
+    fn touch(&mut self, number: u32, system: &mut System) {
+        let client = &mut self.clients[number as usize];
+        let Some(&leaf) = client.leaves.last() else {
+            system.compute(client.compute);
+            client.stage = Stage::Log;
+            return;
         };
-        Some(Setting { name, programs, unmounts: true })
+        let table = self.files.expect("the table was loaded").table;
+        match self.pool.look_up(leaf) {
+            Lookup::Held(frame) => self.change(number, frame),
+            Lookup::Busy(frame) => {
+                self.pool.wait(frame, client.pid);
+                system.park();
+            }
+            Lookup::Absent => match self.pool.victim() {
+                Victim::Clean(frame) => {
+                    self.pool.begin_read(frame, leaf);
+                    system.read_direct(table, leaf * LEAF_PAGES, LEAF_PAGES);
+                    system.await_direct();
+                    client.stage = Stage::Read(frame);
+                }
+                Victim::Dirty(frame) => {
+                    let evicted = self.pool.begin_write(frame);
+                    system.write_direct(table, evicted * LEAF_PAGES, LEAF_PAGES);
+                    system.await_direct();
+                    client.stage = Stage::Evict(frame);
+                }
+                Victim::Busy(frame) => {
+                    self.pool.wait(frame, client.pid);
+                    system.park();
+                }
+            },
+        }
+    }
+
+    /// A client changes the leaf that it has come for.
+    fn change(&mut self, number: u32, frame: u32) {
+        self.pool.change(frame);
+        let client = &mut self.clients[number as usize];
+        client.leaves.pop();
+        client.stage = Stage::Touch;
+    }
+
+    /// A client writes the log for all that wait.
+    fn lead(&mut self, number: u32, system: &mut System) {
+        let log = &mut self.log;
+        log.is_led = true;
+        std::mem::swap(&mut log.members, &mut log.waiting);
+        std::mem::swap(&mut log.pending, &mut log.writing);
+        log.writing.sort_unstable();
+        log.writing.dedup();
+        let file = self.files.expect("the log was made").log;
+        log.writing.drain(..).for_each(|page| system.write_direct(file, page, 1));
+        system.await_direct();
+        system.flush();
+        self.clients[number as usize].stage = Stage::Written;
+    }
+
+    fn end_transaction(&mut self, number: u32, system: &mut System) {
+        system.operation();
+        self.clients[number as usize].stage = Stage::Idle;
+    }
+
+    /// A step of the checkpointer: writes the dirty pages of the pool whenever there is enough log. Ends with the clients.
+    fn check_point(&mut self, system: &mut System) -> bool {
+        for frame in self.checkpoint.writing.drain(..) {
+            self.pool.end_transfer(frame, |pid| system.unpark(pid));
+        }
+        if !self.checkpoint.is_running {
+            let is_over = self.left == 0;
+            let logged_bytes = self.log.logged_bytes - self.checkpoint.logged_bytes;
+            if logged_bytes < self.spec.checkpoint.as_bytes() && !is_over {
+                system.sleep(CHECKPOINT_LOOK);
+                return true;
+            }
+            self.checkpoint.logged_bytes = self.log.logged_bytes;
+            self.checkpoint.is_running = true;
+            self.pool.dirty_leaves(&mut self.checkpoint.leaves);
+            self.checkpoint.leaves.sort_unstable_by(|one, other| other.cmp(one));
+        }
+        let table = self.files().table;
+        let (mut requests, mut last) = (0, None);
+        while let Some(&leaf) = self.checkpoint.leaves.last() {
+            // One that a client writes to make room needs no other write.
+            if let Some(frame) = self.pool.find_dirty(leaf) {
+                requests += usize::from(last.is_none_or(|last: u64| last + 1 != leaf));
+                if requests > CHECKPOINT_DEPTH {
+                    break;
+                }
+                last = Some(leaf);
+                self.pool.begin_write(frame);
+                system.write_direct(table, leaf * LEAF_PAGES, LEAF_PAGES);
+                self.checkpoint.writing.push(frame);
+            }
+            self.checkpoint.leaves.pop();
+        }
+        system.await_direct();
+        if requests > 0 {
+            return true;
+        }
+        self.checkpoint.is_running = false;
+        system.flush();
+        self.left > 0
+    }
+}
+
+impl Log {
+    /// Appends records to the log.
+    fn append(&mut self, bytes: u64) {
+        let from = self.logged_bytes;
+        self.logged_bytes += bytes;
+        for page in from / PAGE_BYTES..=(self.logged_bytes - 1) / PAGE_BYTES {
+            let page = page % (LOG_BYTES / PAGE_BYTES);
+            if self.pending.last() != Some(&page) {
+                self.pending.push(page);
+            }
+        }
+    }
+}
+
+impl Application for Database {
+    fn kinds(&self) -> &'static [&'static str] {
+        KINDS
+    }
+
+    fn step(&mut self, process: ProcessId, system: &mut System) -> Result<bool, Full> {
+        match process.kind {
+            CLIENT => {
+                self.clients[process.instance as usize].pid = process.pid;
+                Ok(self.transact(process.instance, system))
+            }
+            CHECKPOINTER => Ok(self.check_point(system)),
+            _ => self.serve(system),
+        }
+    }
+
+    fn fork(&self) -> Box<dyn Application> {
+        Box::new(self.clone())
     }
 }

@@ -11,17 +11,13 @@
 //! J. Katcher, PostMark: A New File System Benchmark, NetApp TR3022, 1997. PostMark 1.51's `show`: 500 files
 //! of 500 to 10,000 bytes, 500 transactions, biases of 5 in 10.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use schemars::JsonSchema;
 use seeklab_core::description::schema::check_ranges;
 use seeklab_core::{ByteSize, DescriptionError, Duration, Ratio, Seed, Stream};
 use serde::{Deserialize, Serialize};
 
-use super::filesystem::{DirectoryId, FileId, FileSystem, Full, Mount};
-use super::plan::PAGE_BYTES;
-use super::{Program, Scenario, Setting, check_scale, scaled};
+use super::{PAGE_BYTES, check_scale, count, scaled};
+use crate::host::{Application, DirectoryId, FileId, Full, HostSettings, Mount, ProcessId, System};
 
 /// PostMark, as it is described.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -50,10 +46,12 @@ pub struct PostmarkSpec {
     pub compute: Duration,
     /// Time at which changes go to the device.
     pub mount: Mount,
-    /// Memory for the page cache.
+    /// Memory for the page cache. `host.memory` overrides it.
     pub cache: ByteSize,
     /// True if deleting a file discards its blocks.
     pub discard: bool,
+    /// Settings of the host that differ from those of the profile `linux`. By default, it has a CPU for each process.
+    pub host: HostSettings,
 }
 
 impl Default for PostmarkSpec {
@@ -72,6 +70,7 @@ impl Default for PostmarkSpec {
             // More than the files of ten thousand transactions: all is cached, as it was in 1997.
             cache: ByteSize::from_bytes(128 << 20),
             discard: false,
+            host: HostSettings::default(),
         }
     }
 }
@@ -88,24 +87,42 @@ impl PostmarkSpec {
     }
 }
 
-#[derive(Debug)]
-struct Pool {
+/// PostMark while it runs.
+#[derive(Debug, Clone)]
+pub(super) struct Postmark {
     spec: PostmarkSpec,
     stream: Stream,
     directory: Option<DirectoryId>,
     files: Vec<FileId>,
+    part: Part,
 }
 
-impl Pool {
-    fn create(&mut self, system: &mut FileSystem) -> Result<(), Full> {
+/// A phase, with the operations left in it.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    Create { left: u64 },
+    Transactions { left: u64 },
+    Delete,
+    Done,
+}
+
+impl Postmark {
+    pub(super) fn new(spec: &PostmarkSpec, seed: Seed) -> Result<Self, DescriptionError> {
+        spec.check()?;
+        let stream = seed.stream("application.postmark");
+        let part = Part::Create { left: scaled(spec.files, spec.scale) };
+        Ok(Self { spec: spec.clone(), stream, directory: None, files: Vec::new(), part })
+    }
+
+    fn create(&mut self, system: &mut System) -> Result<(), Full> {
         let directory = match self.directory {
             Some(directory) => directory,
             None => *self.directory.insert(system.make_directory()?),
         };
         system.compute(self.spec.compute);
-        let file = system.create(directory)?;
-        self.files.push(file);
         let (low, high) = (self.spec.size_min.as_bytes(), self.spec.size_max.as_bytes());
+        let file = system.create(directory, high)?;
+        self.files.push(file);
         let size = low + self.stream.below(high - low + 1);
         write(system, file, 0, size)
     }
@@ -114,7 +131,7 @@ impl Pool {
         self.stream.below(self.files.len() as u64) as usize
     }
 
-    fn read(&mut self, system: &mut FileSystem) {
+    fn read(&mut self, system: &mut System) {
         let index = self.pick();
         let file = self.files[index];
         system.compute(self.spec.compute);
@@ -122,7 +139,7 @@ impl Pool {
         system.read(file, 0, system.size_bytes(file));
     }
 
-    fn append(&mut self, system: &mut FileSystem) -> Result<(), Full> {
+    fn append(&mut self, system: &mut System) -> Result<(), Full> {
         let index = self.pick();
         let file = self.files[index];
         system.compute(self.spec.compute);
@@ -137,16 +154,32 @@ impl Pool {
         }
     }
 
-    fn delete(&mut self, system: &mut FileSystem) {
+    fn delete(&mut self, system: &mut System) {
         let index = self.pick();
         let file = self.files.swap_remove(index);
         system.compute(self.spec.compute);
         system.delete(file);
     }
+
+    fn transaction(&mut self, system: &mut System) -> Result<(), Full> {
+        let reads = self.stream.chance(self.spec.read.as_f64());
+        let creates = self.stream.chance(self.spec.create.as_f64());
+        match (self.files.is_empty(), reads) {
+            (true, _) => {}
+            (false, true) => self.read(system),
+            (false, false) => self.append(system)?,
+        }
+        if creates || self.files.is_empty() {
+            self.create(system)?;
+        } else {
+            self.delete(system);
+        }
+        Ok(())
+    }
 }
 
 /// Writes as stdio does: a block at a time.
-fn write(system: &mut FileSystem, file: FileId, offset: u64, bytes: u64) -> Result<(), Full> {
+fn write(system: &mut System, file: FileId, offset: u64, bytes: u64) -> Result<(), Full> {
     let mut at = 0;
     while at < bytes {
         let count = PAGE_BYTES.min(bytes - at);
@@ -156,85 +189,51 @@ fn write(system: &mut FileSystem, file: FileId, offset: u64, bytes: u64) -> Resu
     Ok(())
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Part {
-    Create,
-    Transactions,
-    Delete,
-}
+impl Application for Postmark {
+    fn kinds(&self) -> &'static [&'static str] {
+        &["postmark"]
+    }
 
-#[derive(Debug)]
-struct Runner {
-    pool: Rc<RefCell<Pool>>,
-    part: Part,
-    left: u64,
-}
-
-impl Program for Runner {
-    fn step(&mut self, system: &mut FileSystem) -> Result<bool, Full> {
-        let pool = &mut *self.pool.borrow_mut();
-        let is_over = match self.part {
-            Part::Delete => pool.files.is_empty(),
-            _ => self.left == 0,
-        };
-        if is_over {
-            return Ok(false);
-        }
-        self.left = self.left.saturating_sub(1);
+    fn step(&mut self, _: ProcessId, system: &mut System) -> Result<bool, Full> {
         match self.part {
-            Part::Create => pool.create(system)?,
-            Part::Delete => pool.delete(system),
-            Part::Transactions => {
-                let (reads, creates) = (
-                    pool.stream.chance(pool.spec.read.as_f64()),
-                    pool.stream.chance(pool.spec.create.as_f64()),
-                );
-                match (pool.files.is_empty(), reads) {
-                    (true, _) => {}
-                    (false, true) => pool.read(system),
-                    (false, false) => pool.append(system)?,
-                }
-                if creates || pool.files.is_empty() {
-                    pool.create(system)?;
-                } else {
-                    pool.delete(system);
-                }
+            Part::Create { left: 0 } => {
+                system.end_phase();
+                system.begin_phase("transactions");
+                self.part = Part::Transactions { left: count(self.spec.transactions, self.spec.scale) };
             }
+            Part::Create { left } => {
+                if self.directory.is_none() {
+                    system.begin_phase("create");
+                }
+                self.part = Part::Create { left: left - 1 };
+                self.create(system)?;
+                system.operation();
+            }
+            Part::Transactions { left: 0 } => {
+                system.end_phase();
+                system.begin_phase("delete");
+                self.part = Part::Delete;
+            }
+            Part::Transactions { left } => {
+                self.part = Part::Transactions { left: left - 1 };
+                self.transaction(system)?;
+                system.operation();
+            }
+            Part::Delete if self.files.is_empty() => {
+                system.end_phase();
+                system.unmount();
+                self.part = Part::Done;
+            }
+            Part::Delete => {
+                self.delete(system);
+                system.operation();
+            }
+            Part::Done => return Ok(false),
         }
-        system.operation();
         Ok(true)
     }
-}
 
-/// PostMark's three phases.
-#[derive(Debug)]
-pub(super) struct Postmark {
-    pool: Rc<RefCell<Pool>>,
-}
-
-impl Postmark {
-    pub(super) fn new(spec: &PostmarkSpec, seed: Seed) -> Result<Self, DescriptionError> {
-        spec.check()?;
-        let stream = seed.stream("application.postmark");
-        let pool = Pool { spec: spec.clone(), stream, directory: None, files: Vec::new() };
-        Ok(Self { pool: Rc::new(RefCell::new(pool)) })
-    }
-}
-
-impl Scenario for Postmark {
-    fn phase(&mut self, index: usize) -> Option<Setting> {
-        let (files, transactions, scale) = {
-            let spec = &self.pool.borrow().spec;
-            (spec.files, spec.transactions, spec.scale)
-        };
-        let (name, part, left) = match index {
-            0 => ("create", Part::Create, scaled(files, scale)),
-            1 if transactions == 0 => ("transactions", Part::Transactions, 0),
-            1 => ("transactions", Part::Transactions, scaled(transactions, scale)),
-            2 => ("delete", Part::Delete, 0),
-            _ => return None,
-        };
-        let runner = Runner { pool: Rc::clone(&self.pool), part, left };
-        Some(Setting { name, programs: vec![Box::new(runner)], unmounts: index == 2 })
+    fn fork(&self) -> Box<dyn Application> {
+        Box::new(self.clone())
     }
 }

@@ -12,7 +12,7 @@
 
 use super::Host;
 use super::list::{List, NONE};
-use super::process::{Activity, Next, State, Wait};
+use super::process::{Activity, Level, Next, State, Wait};
 use super::program::Instruction;
 
 /// A lock.
@@ -167,7 +167,7 @@ impl Host {
         }
         let is_waiting =
             |state| matches!(state, State::Waiting(Wait::Process | Wait::Children) | State::Ended);
-        // The first process is the system's own.
-        self.processes.iter().skip(1).all(|process| is_waiting(process.state))
+        let mut of_programs = self.processes.iter().filter(|process| process.level != Level::System);
+        of_programs.all(|process| is_waiting(process.state))
     }
 }

@@ -7,6 +7,7 @@
 //! [reclassification](seeklab_core::Reclassification); the figures keep the class at issue.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use seeklab_core::{Criticality, Duration, Instant, Operation};
 
@@ -15,7 +16,7 @@ use seeklab_core::{Criticality, Duration, Instant, Operation};
 pub(super) enum Owner {
     /// A frame of the page cache.
     Frame(u32),
-    /// A process that waits for a request past the page cache.
+    /// A process that waits for requests past the page cache.
     Process(u32),
     /// Nobody waits.
     Nobody,
@@ -63,6 +64,11 @@ impl Requests {
     /// Number of the next request.
     pub(super) fn next(&self) -> u64 {
         self.first + self.queue.len() as u64
+    }
+
+    /// Numbers of the requests that the device may have.
+    pub(super) fn numbers(&self) -> Range<u64> {
+        self.first..self.next()
     }
 
     pub(super) const fn is_empty(&self) -> bool {

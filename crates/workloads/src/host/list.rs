@@ -1,39 +1,39 @@
 //! Doubly linked lists of numbered items, such as frames and processes: no allocation to move an item.
 
 /// Number of no item.
-pub(super) const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// First and last item of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct List {
-    pub(super) first: u32,
-    pub(super) last: u32,
-    pub(super) len: u32,
+pub(crate) struct List {
+    pub(crate) first: u32,
+    pub(crate) last: u32,
+    pub(crate) len: u32,
 }
 
 impl List {
-    pub(super) const EMPTY: Self = Self { first: NONE, last: NONE, len: 0 };
+    pub(crate) const EMPTY: Self = Self { first: NONE, last: NONE, len: 0 };
 }
 
 /// Neighbours of each item. An item is on one list at a time.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Links {
+pub(crate) struct Links {
     /// Item before and item after.
-    pub(super) of: Vec<(u32, u32)>,
+    pub(crate) of: Vec<(u32, u32)>,
 }
 
 impl Links {
     /// Adds an item that is on no list.
-    pub(super) fn add(&mut self) {
+    pub(crate) fn add(&mut self) {
         self.of.push((NONE, NONE));
     }
 
     /// The item after `item`.
-    pub(super) fn next(&self, item: u32) -> u32 {
+    pub(crate) fn next(&self, item: u32) -> u32 {
         self.of[item as usize].1
     }
 
-    pub(super) fn push_back(&mut self, list: &mut List, item: u32) {
+    pub(crate) fn push_back(&mut self, list: &mut List, item: u32) {
         self.of[item as usize] = (list.last, NONE);
         match list.last {
             NONE => list.first = item,
@@ -43,7 +43,7 @@ impl Links {
         list.len += 1;
     }
 
-    pub(super) fn push_front(&mut self, list: &mut List, item: u32) {
+    pub(crate) fn push_front(&mut self, list: &mut List, item: u32) {
         self.of[item as usize] = (NONE, list.first);
         match list.first {
             NONE => list.last = item,
@@ -54,7 +54,7 @@ impl Links {
     }
 
     /// Takes an item out of the list that it is on.
-    pub(super) fn remove(&mut self, list: &mut List, item: u32) {
+    pub(crate) fn remove(&mut self, list: &mut List, item: u32) {
         let (before, after) = self.of[item as usize];
         match before {
             NONE => list.first = after,
@@ -68,7 +68,7 @@ impl Links {
         list.len -= 1;
     }
 
-    pub(super) fn pop_front(&mut self, list: &mut List) -> Option<u32> {
+    pub(crate) fn pop_front(&mut self, list: &mut List) -> Option<u32> {
         let first = list.first;
         (first != NONE).then(|| {
             self.remove(list, first);

@@ -15,27 +15,31 @@
 //! # Scope and limits
 //! - A run ends when all processes have ended and everything dirty is on the device.
 //! - Events at one time happen in this order: interrupts of completions, timers, windows of writeback throttling, the
-//!   syncer, the clock, ends of computing times in the order in which they began.
+//!   syncer, the journal, the clock, ends of computing times in the order in which they began.
 //! - Interrupts go to the first CPU. They nest: the last one runs first.
 //! - A run ends after a year. A process that forks where 100,000 processes exist has failed.
 //! - Of a program that takes no time, every 1,048,576 statements take a nanosecond, so that every run goes on.
 //! - Processes are not stopped in the system: a process that computes may be preempted at any time.
-//! - Absent: virtual memory and swapping, several devices, file systems that choose addresses. `docs/models/host.md` has
+//! - Absent: virtual memory and swapping, several devices. `docs/models/host.md` has
 //!   the whole list.
 //!
 //! # References
 //! G. R. Ganger and Y. N. Patt, Using System-Level Models to Evaluate I/O Subsystem Designs, IEEE Transactions on
 //! Computers 47(6), 1998.
 
+mod action;
+mod application;
 mod channel;
 mod cpu;
 mod criticality;
 mod figures;
 mod file;
+mod file_system;
 mod interrupt;
 mod linux;
 mod list;
 mod page_cache;
+mod page_index;
 mod page_set;
 mod process;
 mod profile;
@@ -52,10 +56,12 @@ mod usage;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use seeklab_core::{Arrival, Completion, Duration, Instant, Stream, Workload};
+use seeklab_core::{Arrival, Completion, Criticality, Duration, Instant, RequestId, Stream, Workload};
 
+pub use self::application::{Application, FileSystemSettings, Phase, ProcessId, System};
 pub use self::criticality::ClassFigures;
 pub use self::figures::{CpuTimes, HostFigures};
+pub use self::file_system::{DirectoryId, FileId, Full, Mount};
 pub use self::profile::Profile;
 pub use self::recorded::{
     RecordedAction, RecordedExtent, RecordedFile, RecordedStep, RecordedThread, Recording,
@@ -64,13 +70,16 @@ pub use self::spec::{FileSpec, HostSettings, HostSpec, ProcessSpec, SystemSpec};
 pub use self::timeline::HostInterval;
 pub use self::usage::{ProcessTimes, WaitTimes};
 
+pub(crate) use self::list::{Links, List, NONE};
+pub(crate) use self::page_index::PageIndex;
+
+use self::application::Running;
 use self::channel::{Lock, Pipe};
 use self::cpu::{Cpu, Use, Work};
 use self::criticality::Requests;
 use self::figures::Accounts;
 use self::file::File;
 use self::linux::Linux;
-use self::list::Links;
 use self::page_cache::PageCache;
 use self::process::{Definition, Process, WaitLists};
 use self::profile::Settings;
@@ -88,6 +97,9 @@ const PROCESSES_MAX: u64 = 100_000;
 
 /// Number of the syncer among the processes.
 const SYNCER: u32 = 0;
+
+/// Number of the process of the journal among the processes, if the file system of an application has one.
+const JOURNAL: u32 = 1;
 
 /// A host that runs the processes of a description.
 #[derive(Debug, Clone)]
@@ -144,6 +156,9 @@ pub struct Host {
     failed_processes: u64,
     /// State of the page cache under the profile `linux`.
     linux: Option<Box<Linux>>,
+    /// The application that the processes run, if they are not described and not recorded.
+    application: Option<Box<Running>>,
+    has_journal: bool,
 }
 
 impl Host {
@@ -206,6 +221,45 @@ impl Host {
         (until(&self.task_start), until(&self.task_end))
     }
 
+    /// The phases of an application so far; the last may still run.
+    pub fn phases(&self) -> &[Phase] {
+        self.application.as_ref().map_or(&[], |running| &running.phases)
+    }
+
+    /// Returns true if an application ended early because the device was too small for its files.
+    pub fn is_full(&self) -> bool {
+        self.application.as_ref().is_some_and(|running| running.is_full)
+    }
+
+    /// Number of transactions that an application has committed: their log records are durable.
+    pub fn commits(&self) -> u64 {
+        self.application.as_ref().map_or(0, |running| running.commits)
+    }
+
+    /// Names of the kinds of processes of an application.
+    pub fn kinds(&self) -> &'static [&'static str] {
+        self.application.as_ref().map_or(&[], |running| running.application.kinds())
+    }
+
+    /// Notifies the host that one of its requests is complete. Work that becomes possible is done when the host is next queried.
+    /// The processes of an application go on after a request that failed.
+    ///
+    /// # Panics
+    /// If the request is not outstanding.
+    pub fn complete(&mut self, id: RequestId, is_ok: bool, response: Duration) {
+        let number = id.0;
+        let request = self.requests.get_mut(number).expect("an outstanding request completes");
+        request.is_complete = true;
+        let figures = match request.class {
+            Criticality::TimeCritical => &mut self.time_critical,
+            Criticality::TimeLimited => &mut self.time_limited,
+            Criticality::TimeNoncritical => &mut self.time_noncritical,
+        };
+        figures.complete(response);
+        self.failed_requests += u64::from(!is_ok);
+        self.completions.push_back((number, is_ok || self.application.is_some()));
+    }
+
     /// Handles every event until `now`.
     fn advance(&mut self, now: Instant) {
         self.account(now);
@@ -222,6 +276,9 @@ impl Host {
                 self.place();
             } else if self.syncer.due <= now {
                 self.begin_sweep();
+                self.place();
+            } else if self.commit_due().is_some_and(|due| due <= now) {
+                self.request_commit();
                 self.place();
             } else if let Some(due) = self.clock.filter(|due| *due <= now) {
                 self.clock = Some(due + self.settings.clock_interval);
@@ -287,6 +344,7 @@ impl Host {
         cpus.chain(timer)
             .chain(self.clock)
             .chain(window)
+            .chain(self.commit_due())
             .chain([self.syncer.due])
             .min()
             .expect("the syncer sweeps")
@@ -317,17 +375,7 @@ impl Workload for Host {
     }
 
     fn completed(&mut self, completion: &Completion) {
-        let number = completion.request.id.0;
         let is_ok = completion.outcome.status.is_success();
-        let request = self.requests.get_mut(number).expect("an outstanding request completes");
-        request.is_complete = true;
-        let figures = match request.class {
-            seeklab_core::Criticality::TimeCritical => &mut self.time_critical,
-            seeklab_core::Criticality::TimeLimited => &mut self.time_limited,
-            seeklab_core::Criticality::TimeNoncritical => &mut self.time_noncritical,
-        };
-        figures.complete(completion.response_time());
-        self.failed_requests += u64::from(!is_ok);
-        self.completions.push_back((number, is_ok));
+        self.complete(completion.request.id, is_ok, completion.response_time());
     }
 }

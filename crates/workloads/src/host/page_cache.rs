@@ -15,6 +15,7 @@
 use seeklab_core::Instant;
 
 use super::list::{Links, List, NONE};
+use super::page_index::PageIndex;
 
 /// State of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +71,7 @@ impl PageCache {
         Self {
             frames: Vec::new(),
             frames_max,
-            index: PageIndex { leaves: Vec::new() },
+            index: PageIndex::new(),
             links: Links { of: Vec::new() },
             free: List::EMPTY,
             clean: List::EMPTY,
@@ -132,6 +133,21 @@ impl PageCache {
             frame = self.links.next(frame);
         }
         None
+    }
+
+    /// A frame that the device is reading, or will be.
+    pub(super) fn find_reading(&self) -> Option<u32> {
+        let found = self.frames.iter().position(|frame| frame.state == FrameState::Reading);
+        found.map(|frame| frame as u32)
+    }
+
+    /// Frees all clean frames.
+    pub(super) fn drop_clean(&mut self) {
+        while self.clean.first != NONE {
+            let frame = self.clean.first;
+            self.unneeded += u64::from(self.frames[frame as usize].ahead_since.is_some());
+            self.set_state(frame, FrameState::Free);
+        }
     }
 
     /// Number of blocks read ahead that nobody has needed.
@@ -211,38 +227,6 @@ impl PageCache {
             FrameState::Dirty => Some(&mut self.dirty),
             FrameState::Writing => Some(&mut self.writing),
             FrameState::Reading => None,
-        }
-    }
-}
-
-/// Blocks in a leaf of the index.
-const LEAF_PAGES: u64 = 1024;
-
-/// The frame of each block: a table of leaves, of which those in use exist.
-#[derive(Debug, Clone)]
-struct PageIndex {
-    leaves: Vec<Option<Box<[u32]>>>,
-}
-
-impl PageIndex {
-    fn get(&self, page: u64) -> Option<u32> {
-        let leaf = self.leaves.get((page / LEAF_PAGES) as usize)?.as_ref()?;
-        Some(leaf[(page % LEAF_PAGES) as usize]).filter(|frame| *frame != NONE)
-    }
-
-    fn insert(&mut self, page: u64, frame: u32) {
-        let leaf = (page / LEAF_PAGES) as usize;
-        if leaf >= self.leaves.len() {
-            self.leaves.resize(leaf + 1, None);
-        }
-        let leaf =
-            self.leaves[leaf].get_or_insert_with(|| vec![NONE; LEAF_PAGES as usize].into_boxed_slice());
-        leaf[(page % LEAF_PAGES) as usize] = frame;
-    }
-
-    fn remove(&mut self, page: u64) {
-        if let Some(Some(leaf)) = self.leaves.get_mut((page / LEAF_PAGES) as usize) {
-            leaf[(page % LEAF_PAGES) as usize] = NONE;
         }
     }
 }

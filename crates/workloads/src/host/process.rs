@@ -2,6 +2,7 @@
 
 use seeklab_core::{Duration, Instant};
 
+use super::action::{Acting, Plan};
 use super::channel::Piped;
 use super::list::{List, NONE};
 use super::program::{Instruction, Mode};
@@ -86,6 +87,16 @@ pub(super) struct Process {
     pub(super) children: u32,
     /// True if one of its requests failed.
     pub(super) is_failed: bool,
+    /// Requests past the page cache that the device has, and true if the last one was a read.
+    pub(super) outstanding: u32,
+    pub(super) reads: bool,
+    /// Of an application: the actions that it has yet to do, the number that it was forked with, and true if it ends after them.
+    pub(super) plan: Plan,
+    pub(super) instance: u32,
+    pub(super) is_ending: bool,
+    /// True if it waits for another process, or if another process has let it go on before.
+    pub(super) is_parked: bool,
+    pub(super) is_unparked: bool,
     /// Start of the process. `None` if it has not started.
     pub(super) started: Option<Instant>,
     /// Start of the current state.
@@ -110,6 +121,13 @@ impl Process {
             parent: NONE,
             children: 0,
             is_failed: false,
+            outstanding: 0,
+            reads: false,
+            plan: Plan::new(),
+            instance: 0,
+            is_ending: false,
+            is_parked: false,
+            is_unparked: false,
             started: None,
             since: Instant::ZERO,
             computed: Duration::ZERO,
@@ -119,10 +137,12 @@ impl Process {
     /// Begins anew, in the memory of a process that has ended.
     pub(super) fn begin(&mut self, definition: u32, files: usize, is_task: bool, parent: u32) {
         let (mut loops, mut places) = (std::mem::take(&mut self.loops), std::mem::take(&mut self.places));
+        let mut plan = std::mem::take(&mut self.plan);
+        plan.clear();
         loops.clear();
         places.clear();
         places.resize(files, 0);
-        *self = Self { loops, places, is_task, parent, ..Self::new(definition, Level::Awakened) };
+        *self = Self { loops, places, plan, is_task, parent, ..Self::new(definition, Level::Awakened) };
     }
 }
 
@@ -153,6 +173,8 @@ pub(super) enum Activity {
     Flush,
     /// An action on Linux.
     Recorded(Recorded),
+    /// An action of an application.
+    Acting(Acting),
 }
 
 impl Activity {

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use seeklab_core::{ByteSize, DescriptionError, Duration, Instant, Mistake, Seed};
 
+use super::application::{Application, FileSystemSettings, Running};
 use super::channel::{Lock, Pipe};
 use super::criticality::Requests;
 use super::figures::{Accounts, CpuTimes};
 use super::file::File;
+use super::file_system::FileSystem;
 use super::linux::{Linux, LinuxFileSource};
 use super::list::{Links, NONE};
 use super::page_cache::FrameState;
@@ -20,7 +22,8 @@ use super::spec::HostSettings;
 use super::timeline::Timeline;
 use super::usage::ProcessTimes;
 use super::{
-    ClassFigures, Cpu, Host, HostSpec, PAGE_BYTES, PROCESSES_MAX, PageCache, Process, SYNCER, Syncer, file,
+    ClassFigures, Cpu, Host, HostSpec, JOURNAL, PAGE_BYTES, PROCESSES_MAX, PageCache, Process, SYNCER,
+    Syncer, file,
 };
 use crate::synthetic::AddressSpace;
 
@@ -101,6 +104,43 @@ impl Host {
         Ok(host)
     }
 
+    /// The host that runs an application on an empty file system over the whole of `target`, but at most 1 TiB, at time zero. The
+    /// profile is `linux`.
+    ///
+    /// # Errors
+    /// A device that is too small or whose blocks are too large, or settings that do not go together.
+    pub fn of_application(
+        application: Box<dyn Application>,
+        files: FileSystemSettings,
+        settings: &HostSettings,
+        target: AddressSpace,
+        seed: Seed,
+    ) -> Result<Self, DescriptionError> {
+        let block_bytes = check_blocks(target)?;
+        let device_pages = target.capacity_blocks / (PAGE_BYTES / block_bytes);
+        let settings = Settings::new(&HostSettings { profile: Profile::Linux, ..settings.clone() });
+        check_settings(&settings).map_err(|error| error.under("host"))?;
+        let stream = seed.stream("application.directories");
+        let Ok(files) = FileSystem::new(files.mount, files.discards, device_pages, stream) else {
+            let problem = format!("a device of {} blocks holds no file system", target.capacity_blocks);
+            return Err(DescriptionError::new(Mistake::DoesNotFit, "", problem)
+                .hint("choose a device of at least 8 MiB"));
+        };
+        let kinds = application.kinds().len();
+        let definitions = vec![Definition { program: Vec::new(), is_task: true }; kinds];
+        let mut host = Self::idle(settings, block_bytes, definitions, seed);
+        host.linux = Some(Box::new(Linux::new([].into_iter(), Vec::new(), device_pages, &host.settings)));
+        host.has_journal = files.has_journal();
+        host.application = Some(Box::new(Running::new(application, files)));
+        host.add_syncer();
+        if host.has_journal {
+            host.add_journal();
+        }
+        let pid = host.add_process(0, true, NONE);
+        host.set_timer(Duration::ZERO, pid);
+        Ok(host)
+    }
+
     /// A host without files and processes.
     fn idle(settings: Settings, block_bytes: u64, definitions: Vec<Definition>, seed: Seed) -> Self {
         let accounts =
@@ -142,6 +182,8 @@ impl Host {
             failed_requests: 0,
             failed_processes: 0,
             linux: None,
+            application: None,
+            has_journal: false,
             definitions,
             settings,
         }
@@ -158,6 +200,15 @@ impl Host {
         self.processes.push(syncer);
         self.links.add();
         debug_assert_eq!(self.processes.len() as u32 - 1, SYNCER);
+    }
+
+    fn add_journal(&mut self) {
+        let mut journal = Process::new(NONE, Level::System);
+        journal.started = Some(Instant::ZERO);
+        self.usage[0].processes += 1;
+        self.processes.push(journal);
+        self.links.add();
+        debug_assert_eq!(self.processes.len() as u32 - 1, JOURNAL);
     }
 
     /// Brings the files that are cached at the start into memory, as far as they fit.
@@ -195,17 +246,18 @@ impl Host {
         self.wake(pid);
     }
 
-    /// Starts a child of a process.
-    pub(super) fn fork_process(&mut self, parent: u32, definition: u32) {
+    /// Starts a child of a process. `None` if there are too many processes: the parent has failed.
+    pub(super) fn fork_process(&mut self, parent: u32, definition: u32) -> Option<u32> {
         if self.alive >= PROCESSES_MAX {
             self.processes[parent as usize].is_failed = true;
-            return;
+            return None;
         }
         let is_task =
             self.processes[parent as usize].is_task || self.definitions[definition as usize].is_task;
         let child = self.add_process(definition, is_task, parent);
         self.processes[parent as usize].children += 1;
         self.start_or_wake(child);
+        Some(child)
     }
 
     /// The process that runs ends.
@@ -226,6 +278,11 @@ impl Host {
             self.end_thread(definition);
         }
         self.close(pid, definition);
+        if let Some(phase) = self.application.as_mut().filter(|_| parent == NONE).and_then(|one| one.phase())
+        {
+            // A phase that did not come to its end, because the device was full.
+            phase.end.get_or_insert(self.now);
+        }
         if self.alive == 0 && self.linux.is_some() {
             self.wake_syncer();
         }

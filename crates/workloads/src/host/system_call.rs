@@ -3,12 +3,12 @@
 //! A step ends with computing time, a wait, or at once. Effects happen between computing times, so that a request is
 //! issued when the time to submit it is over.
 
-use seeklab_core::{Criticality, Duration, Operation, Request};
+use seeklab_core::{Criticality, Duration, Operation, Request, RequestId};
 
 use super::criticality::{Outstanding, Owner};
 use super::list::NONE;
 use super::page_cache::FrameState;
-use super::process::{Activity, Cached, Direct, Next, Phase, Recorded, Sync, Wait};
+use super::process::{Activity, Cached, Direct, Next, Phase, Recorded, State, Sync, Wait};
 use super::program::{Instruction, Mode, Place, Transfer};
 use super::recorded::RecordedAction;
 use super::{Host, PAGE_BYTES};
@@ -45,6 +45,7 @@ impl Host {
                 Activity::Sweep(sweep) => self.sweep(pid, sweep),
                 Activity::Flush => self.flush(),
                 Activity::Recorded(recorded) => self.recorded(pid, recorded),
+                Activity::Acting(acting) => self.act(pid, acting),
             };
             match next {
                 Next::Continue => {}
@@ -64,6 +65,9 @@ impl Host {
         }
         if is_recorded {
             return self.fetch_step(pid);
+        }
+        if self.application.is_some() {
+            return self.fetch_action(pid);
         }
         self.instant_statements += 1;
         if self.instant_statements.is_multiple_of(INSTANT_STATEMENTS_MAX) {
@@ -365,7 +369,7 @@ impl Host {
         } else {
             (Owner::Process(pid), Criticality::TimeCritical)
         };
-        self.issue(pid, owner, class, op, lbn, blocks as u32);
+        self.issue(pid, owner, class, Request::new(0, op, lbn, blocks as u32));
         self.processes[pid as usize].activity =
             Activity::Direct(Direct { start: end, is_submitting: false, ..state });
         match (state.is_async, state.writes) {
@@ -444,23 +448,23 @@ impl Host {
         let is_read_ahead = op == Operation::Read && class == Criticality::TimeLimited;
         let address = self.address(held.page);
         let per_page = PAGE_BYTES / self.block_bytes;
-        let number = self.issue(pid, Owner::Frame(frame), class, op, address * per_page, per_page as u32);
+        let request = Request::new(0, op, address * per_page, per_page as u32);
+        let number = self.issue(pid, Owner::Frame(frame), class, request);
         let held = self.cache.frame_mut(frame);
         held.request = Some(number);
         held.ahead_since = is_read_ahead.then_some(self.now);
     }
 
-    pub(super) fn issue(
-        &mut self,
-        pid: u32,
-        owner: Owner,
-        class: Criticality,
-        op: Operation,
-        lbn: u64,
-        blocks: u32,
-    ) -> u64 {
-        let number = self.requests.add(Outstanding::new(owner, class, op, pid, self.now));
-        self.send(Request { initiator: pid, criticality: class, ..Request::new(number, op, lbn, blocks) });
+    /// Issues a request, which gets its number, class and initiator.
+    pub(super) fn issue(&mut self, pid: u32, owner: Owner, class: Criticality, request: Request) -> u64 {
+        let number = self.requests.add(Outstanding::new(owner, class, request.op, pid, self.now));
+        if let Owner::Process(pid) = owner {
+            self.processes[pid as usize].outstanding += 1;
+        }
+        if let Some(running) = &mut self.application {
+            running.count(&request, self.block_bytes);
+        }
+        self.send(Request { id: RequestId(number), initiator: pid, criticality: class, ..request });
         number
     }
 
@@ -479,8 +483,13 @@ impl Host {
         match request.owner {
             Owner::Nobody => {}
             Owner::Process(pid) => {
-                self.processes[pid as usize].is_failed |= !is_ok;
-                self.wake(pid);
+                let process = &mut self.processes[pid as usize];
+                process.is_failed |= !is_ok;
+                process.outstanding -= 1;
+                // It may not have come to wait yet.
+                if process.outstanding == 0 && matches!(process.state, State::Waiting(_)) {
+                    self.wake(pid);
+                }
             }
             Owner::Frame(first) => {
                 let mut frame = first;
@@ -556,7 +565,7 @@ fn linux_transfer(transfer: Transfer, start: u64, end: u64, held_bytes: u64) -> 
 }
 
 /// Statements that take no time together at most.
-const INSTANT_STATEMENTS_MAX: u32 = 1 << 20;
+pub(super) const INSTANT_STATEMENTS_MAX: u32 = 1 << 20;
 
 /// Frames that the syncer writes at a time when no frame is free.
 const WRITE_BACK_FRAMES: u32 = 64;

@@ -9,6 +9,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use seeklab_core::{Arrival, Device, Duration, Instant, Seed, Workload};
+use seeklab_workloads::Builtin;
 use seeklab_workloads::host::{
     Host, HostSettings, RecordedAction, RecordedExtent, RecordedFile, RecordedStep, RecordedThread, Recording,
 };
@@ -78,15 +79,16 @@ fn drive(host: &mut Host, device: &mut Server, now: &mut Instant, completions: u
     true
 }
 
-fn check(name: &str, mut host: Host) {
+/// A host that completed so many requests allocates at most so often during 20,000 more.
+fn check(name: &str, mut host: Host, warm: u64, most: u64) {
     let mut device = Server::new(Service::Constant(Duration::from_ms(5)));
     let mut now = Instant::ZERO;
-    assert!(drive(&mut host, &mut device, &mut now, 20_000), "{name}");
+    assert!(drive(&mut host, &mut device, &mut now, warm), "{name}");
     let before = ALLOCATIONS.with(Cell::get);
     assert!(drive(&mut host, &mut device, &mut now, 20_000), "{name}");
-    let allocations = ALLOCATIONS.with(Cell::get) - before;
     // One is the list of completions of this test.
-    assert_eq!(allocations, 1, "{name} allocates while it runs");
+    let allocations = ALLOCATIONS.with(Cell::get) - before - 1;
+    assert!(allocations <= most, "{name} allocates {allocations} times while it runs");
 }
 
 #[test]
@@ -101,7 +103,20 @@ fn warm_host_does_not_allocate() {
              read data 4KiB random direct; sync log }},\
              processes.q.program=repeat 1000000 {{ sleep 30ms; write data 20KiB random; read log 4KiB }}"
         );
-        check(profile, host(&line));
+        check(profile, host(&line), 20_000, 0);
+    }
+}
+
+#[test]
+fn warm_application_allocates_next_to_never() {
+    // More deletions than creations: a file more than ever before takes memory. The list of free numbers doubles at times.
+    for line in [
+        "postmark,files=3000,transactions=1000000,create=48%,cache=4MiB",
+        "postmark,files=3000,transactions=1000000,create=48%,cache=2MiB,mount=journal,discard=true",
+        "database,clients=8,transactions=1000000,table=64MiB,pool=1MiB,checkpoint=256KiB",
+    ] {
+        let host = Builtin::parse(line).expect(line).host(TARGET, Seed(1)).expect(line);
+        check(line, host, 100_000, 1);
     }
 }
 
@@ -136,5 +151,10 @@ fn warm_host_of_a_recording_does_not_allocate() {
     let threads = (0..2).map(|number| RecordedThread { start: Duration::ZERO, steps: steps(number) });
     let recording = Recording { files: vec![file(10_000), file(20_000)], threads: threads.collect() };
     let settings = HostSettings { memory: Some("2MiB".parse().expect("a size")), ..HostSettings::default() };
-    check("recording", Host::of_recording(recording, &settings, TARGET, Seed(1)).expect("it fits"));
+    check(
+        "recording",
+        Host::of_recording(recording, &settings, TARGET, Seed(1)).expect("it fits"),
+        20_000,
+        0,
+    );
 }

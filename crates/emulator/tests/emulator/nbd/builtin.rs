@@ -9,7 +9,8 @@ use seeklab_emulator::client::nbd::Client;
 use seeklab_emulator::client::runner::RunnerOptions;
 use seeklab_emulator::client::{BuiltinResult, ClientError, Progress, run_builtin, run_builtin_with};
 use seeklab_emulator::clock::Clock;
-use seeklab_workloads::{AddressSpace, Application, Builtin, Retries};
+use seeklab_workloads::host::Phase;
+use seeklab_workloads::{AddressSpace, Builtin, Retries};
 
 use crate::nbd::serving::Serving;
 
@@ -105,18 +106,18 @@ fn runner_sends_the_same_requests_as_the_simulation() {
     for line in [POSTMARK, BUILD.replace(",files", ",processes=1,files").as_str()] {
         let mut device = Server::constant(&parameters).expect("it can be built");
         let target = AddressSpace::from(device.capabilities());
-        let mut application = Application::new(&parse(line), target, Seed(1)).expect(line);
+        let mut host = parse(line).host(target, Seed(1)).expect(line);
         let mut simulated = Vec::new();
-        simulate(&mut application, &mut device, Limits::default(), |completion| {
+        simulate(&mut host, &mut device, Limits::default(), |completion| {
             let request = completion.request;
             simulated.push((request.op, request.lbn * 512, u64::from(request.blocks) * 512, request.fua));
         })
         .expect(line);
         let result = run(line, Duration::ZERO);
-        let phases = |phases: &[seeklab_workloads::application::Phase]| -> Vec<(&str, u64)> {
+        let phases = |phases: &[Phase]| -> Vec<(&str, u64)> {
             phases.iter().map(|phase| (phase.name, phase.operations)).collect()
         };
-        assert_eq!(phases(application.phases()), phases(&result.phases));
+        assert_eq!(phases(host.phases()), phases(&result.phases));
         // From five seconds on, write-back comes in between, where a machine is so slow.
         if result.elapsed < Duration::from_s(5) {
             let mut emulated: Vec<_> = result
@@ -202,9 +203,10 @@ fn application_goes_on_when_the_device_is_back() {
 
 #[test]
 fn application_survives_losses_of_power_and_what_no_flush_covers_is_not_checked() {
-    // A buffer that is never empty when the power goes.
-    let loss = "kind = \"fault\"\n[[fault]]\nkind = \"power_loss\"\nat = \"1s\"\nback_after = \"50ms\"\nrepeat = \"300ms\"\n\
-                [[fault]]\nkind = \"slow\"\nfactor = 3\n[device]\nbase = \"cheetah-36es\"\n";
+    // A buffer that is never empty when the power goes. The drive itself takes one request at a time.
+    let loss = "kind = \"queue\"\n[device]\nkind = \"fault\"\n\
+                [[device.fault]]\nkind = \"power_loss\"\nat = \"1s\"\nback_after = \"50ms\"\nrepeat = \"300ms\"\n\
+                [[device.fault]]\nkind = \"slow\"\nfactor = 3\n[device.device]\nbase = \"cheetah-36es\"\n";
     let serving = Serving::emulating(SIZE_MIB, loss);
     let retries = Retries { count: 3, after: Duration::ZERO };
     let reconnect_within = Duration::from_s(60);

@@ -19,6 +19,7 @@
 //! `block/blk-wbt.c`: the algorithms, not the code.
 
 mod flusher;
+mod growing;
 mod process;
 mod read;
 mod read_ahead;
@@ -87,6 +88,8 @@ struct Progress {
 #[derive(Debug, Clone)]
 pub(super) struct Linux {
     files: Vec<LinuxFile>,
+    /// The number behind the last block among those of all files.
+    end_page: u64,
     threads: Arc<[RecordedThread]>,
     progress: Vec<Progress>,
     /// Dirty blocks, also those that are being written and became dirty again.
@@ -130,21 +133,25 @@ impl Linux {
         let metadata = RecordedFile { pages: device_pages, extents: vec![device], is_cached: false };
         let mut first_page = 0;
         let metadata = LinuxFileSource { recorded: Arc::new(metadata), each_pages: u64::MAX };
-        let files = std::iter::once(metadata).chain(files).map(|source| {
-            let LinuxFileSource { recorded, each_pages } = source;
-            let file = LinuxFile {
-                first_page,
-                recorded,
-                read_ahead: ReadAhead::default(),
-                is_sequential: false,
-                dirty_since: None,
-                each_pages,
-            };
-            first_page += file.recorded.pages;
-            file
-        });
+        let files: Vec<LinuxFile> = std::iter::once(metadata)
+            .chain(files)
+            .map(|source| {
+                let LinuxFileSource { recorded, each_pages } = source;
+                let file = LinuxFile {
+                    first_page,
+                    recorded,
+                    read_ahead: ReadAhead::default(),
+                    is_sequential: false,
+                    dirty_since: None,
+                    each_pages,
+                };
+                first_page += file.recorded.pages;
+                file
+            })
+            .collect();
         Self {
-            files: files.collect(),
+            files,
+            end_page: first_page,
             progress: vec![Progress::default(); threads.len()],
             threads: threads.into(),
             dirty_pages: PageSet::default(),
@@ -210,9 +217,9 @@ impl Host {
             }
             frame = held.chain;
         }
-        let lbn = run.address * per_page;
         let owner = super::criticality::Owner::Frame(run.first);
-        let number = self.issue(pid, owner, class, op, lbn, (run.pages * per_page) as u32);
+        let request = Request::new(0, op, run.address * per_page, (run.pages * per_page) as u32);
+        let number = self.issue(pid, owner, class, request);
         let is_read_ahead = op == Operation::Read && run.class == Criticality::TimeLimited;
         let now = self.now;
         let mut frame = run.first;

@@ -7,7 +7,7 @@ use crate::host::profile::scaled;
 use crate::host::recorded::RecordedAction;
 
 /// The number among the host's files of a file of the recording.
-const fn file_number(file: u32) -> u32 {
+pub(super) const fn file_number(file: u32) -> u32 {
     METADATA + 1 + file
 }
 

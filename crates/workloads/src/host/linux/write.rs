@@ -1,6 +1,8 @@
 //! Writes to files in the page cache, and synchronisations.
 
-use seeklab_core::{Criticality, Operation};
+use std::ops::Range;
+
+use seeklab_core::{Criticality, Operation, Request};
 
 use super::{Host, Run};
 use crate::host::criticality::Owner;
@@ -84,22 +86,49 @@ impl Host {
                 file.first_page..file.first_page + file.recorded.pages
             }
         };
+        match self.write_out(pid, pages, cursor) {
+            Next::Continue if self.settings.has_write_cache => {
+                *cursor = FLUSHED;
+                self.issue_flush(pid)
+            }
+            next => next,
+        }
+    }
+
+    /// Writes the next dirty blocks in a part of all blocks, then waits for the writes. Requests for blocks that follow each other
+    /// on the device are joined, as a plug does. `cursor` is the next block.
+    pub(in crate::host) fn write_out(&mut self, pid: u32, pages: Range<u64>, cursor: &mut u64) -> Next {
         *cursor = (*cursor).max(pages.start);
+        let mut plugged: Option<Run> = None;
         while *cursor < pages.end {
             let Some(run) = self.next_dirty_run(*cursor, pages.end, Criticality::TimeCritical) else { break };
             *cursor = self.cache.frame(run.last).page + 1;
+            plugged = match plugged {
+                None => Some(run),
+                Some(first) => match self.join(&first, &run) {
+                    Some(joined) => Some(joined),
+                    None => {
+                        self.issue_run(pid, first, Operation::Write);
+                        Some(run)
+                    }
+                },
+            };
+        }
+        if let Some(run) = plugged {
             self.issue_run(pid, run, Operation::Write);
         }
         *cursor = pages.end;
         match self.cache.find_writing(|page| pages.contains(&page)) {
             Some(frame) => self.wait_for_frame(pid, frame),
-            None if self.settings.has_write_cache => {
-                *cursor = FLUSHED;
-                self.issue(pid, Owner::Process(pid), Criticality::TimeCritical, Operation::Flush, 0, 0);
-                Next::Wait(Wait::Write)
-            }
             None => Next::Continue,
         }
+    }
+
+    /// Lets the device make durable what it has, and waits.
+    pub(in crate::host) fn issue_flush(&mut self, pid: u32) -> Next {
+        let flush = Request::new(0, Operation::Flush, 0, 0);
+        self.issue(pid, Owner::Process(pid), Criticality::TimeCritical, flush);
+        Next::Wait(Wait::Write)
     }
 
     /// Begins to write the first dirty blocks in a part of all blocks that follow each other on the device, as far as

@@ -1,0 +1,176 @@
+//! `seeklab bench`: a model is measured as it is simulated; files are made, measured and kept from being overwritten.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::bench::{Bench, RANDOM, unfolded};
+
+/// Figures that a simulation and a measurement of a model have in common.
+const COMMON: [&str; 16] = [
+    "requests",
+    "reads",
+    "writes",
+    "read_bytes",
+    "written_bytes",
+    "errors",
+    "duration_s",
+    "requests_per_second",
+    "mib_per_second",
+    "response_mean_ms",
+    "response_sd_ms",
+    "response_p50_ms",
+    "response_p90_ms",
+    "response_p99_ms",
+    "response_p999_ms",
+    "response_max_ms",
+];
+
+#[test]
+fn model_has_the_figures_of_its_simulation() {
+    let bench = Bench::new();
+    bench.trace("t.csv");
+    let mut checked = 0;
+    for device in ["hp-c2247a", "cheetah-36es", "constant"] {
+        for arguments in [
+            &["-w", RANDOM][..],
+            &["-w", "oltp,poisson=40/s,requests=2000", "--seed", "7"],
+            &["-w", "random,size=4KiB:1+64KiB:1,read=60%,closed=8,requests=2000"],
+            &["-w", "t.csv"],
+            &["-w", "t.csv", "--closed", "4"],
+            &["-w", "t.csv", "--scaled", "2"],
+            &["-w", "t.csv", "--think"],
+            &["-w", "t.csv", "--follow"],
+            &["-w", "postmark,scale=0.01"],
+            &["-w", RANDOM, "--scheduler", "sptf", "--depth", "1", "--set", "write_settle=1ms"],
+            &["-w", RANDOM, "--fault", "aborted,probability=10%", "--retries", "1"],
+        ] {
+            if device == "constant" && arguments.contains(&"sptf") {
+                continue;
+            }
+            let simulated = bench.json(&[&["simulate", device], arguments].concat());
+            let measured = bench.json(&[&["bench", &format!("model:{device}")], arguments].concat());
+            for key in COMMON {
+                // A simulation counts attempts as requests of their own.
+                if arguments.contains(&"--retries") && key.starts_with("response") {
+                    continue;
+                }
+                assert_eq!(measured[key], simulated["devices"][0][key], "{device} {arguments:?}: {key}");
+                checked += 1;
+            }
+            assert_eq!(measured["virtual_time"], true);
+        }
+    }
+    assert!(checked > 400, "{checked}");
+}
+
+#[test]
+fn file_is_made_measured_and_removed() {
+    let bench = Bench::new();
+    let load = "random,size=4KiB,read=50%,closed=4,requests=500";
+    let arguments = ["bench", "disk.img", "--create", "4MiB", "--buffered", "-w", load, "--folder", "run"];
+    for (target, folder) in [("psync:disk.img", "one"), ("disk.img", "many")] {
+        let mut arguments = arguments;
+        arguments[1] = target;
+        arguments[8] = folder;
+        let run = bench.run(&[&arguments[..], &["--record", "t.csv", "--json"]].concat());
+        if run.stderr.contains("no io_uring") {
+            eprintln!("skipped: {}", run.stderr);
+            return;
+        }
+        let figures: Value = serde_json::from_str(&run.done()).unwrap();
+        assert_eq!((&figures["requests"], &figures["errors"]), (&500.into(), &0.into()));
+        assert!(figures["response_min_ms"].as_f64() >= figures["service_min_ms"].as_f64());
+        assert!(figures["cost"]["system_calls_per_request"].as_f64() > Some(0.1));
+        assert!(!bench.path("disk.img").exists());
+        let kept: Value = serde_json::from_slice(&bench.read(&format!("{folder}/run.json"))).unwrap();
+        assert_eq!(kept, figures);
+        assert!(bench.path(&format!("{folder}/report.html")).exists());
+        let info = bench.json(&["trace", "info", "t.csv"]);
+        assert_eq!(info["traces"][0]["requests"], 500);
+        bench.run(&arguments).fails(&["holds the results of another run"]);
+    }
+    bench.write("disk.img", [7; 8192]);
+    bench.run(&arguments).fails(&["disk.img: cannot be made", "leave out --create"]);
+}
+
+#[test]
+fn contents_are_overwritten_only_by_who_types_the_name_again() {
+    let bench = Bench::new();
+    let mut image = vec![7; 1 << 20];
+    image[1080..1082].copy_from_slice(b"\x53\xef");
+    bench.write("disk.img", &image);
+    let write =
+        ["bench", "psync:disk.img", "--buffered", "-w", "random,size=4KiB,read=0%,closed=1,requests=50"];
+    let refused = bench.run(&write);
+    refused.fails(&["destroys an ext2, ext3 or ext4 file system", "add --destroy psync:disk.img"]);
+    bench
+        .run(&[&write[..], &["--destroy", "disk.image"]].concat())
+        .fails(&["names `disk.image`, another target"]);
+    assert_eq!(bench.read("disk.img"), image, "nothing was written");
+    let read =
+        ["bench", "psync:disk.img", "--buffered", "-w", "random,size=4KiB,read=100%,closed=1,requests=50"];
+    assert!(bench.run(&read).done().contains("50"));
+    bench.run(&[&read[..], &["--destroy", "disk.img"]].concat()).fails(&["nothing would be overwritten"]);
+    assert_eq!(bench.read("disk.img"), image);
+    bench.run(&[&write[..], &["--destroy", "psync:disk.img"]].concat()).done();
+    assert_ne!(bench.read("disk.img"), image);
+    assert_eq!(bench.read("disk.img").len(), image.len());
+}
+
+#[test]
+fn contradictory_plans_are_refused() {
+    let bench = Bench::new();
+    bench.trace("t.csv");
+    for (arguments, parts) in [
+        (&["null", "-w", "random,closed=8", "--late", "drop"][..], &["--late drop", "is a closed load"][..]),
+        (
+            &["null", "-w", "random,closed=8", "--outstanding-max", "4"],
+            &["--outstanding-max", "is a closed load"],
+        ),
+        (&["null", "-w", "random,closed=2", "--threads", "3"], &["--threads 3", "closed load of 2"]),
+        (&["null", "-w", "t.csv", "--closed", "4", "--threads", "2"], &["--threads 2", "one thread"]),
+        (&["null", "-w", "random,poisson=9/s", "--batch", "4"], &["--batch 4", "closed=32"]),
+        (&["null", "-w", "jobs,jobs=2,buffer=4,input=200/s,output=200/s"], &["cannot be sent to a target"]),
+        (&["null", "-w", RANDOM, "--set", "rpm=1rpm"], &["set up a model", "model:DEVICE"]),
+        (&["model:no-such", "-w", RANDOM], &["no-such"]),
+        (&["absent.img", "-w", "random,read=100%,closed=1"], &["absent.img"]),
+        (&["nbd://", "-w", RANDOM, "--destroy", "nbd://"], &["host is missing"]),
+        (&["null", "-w", RANDOM, "--destroy", "null"], &["nothing would be overwritten"]),
+        (&["null", "-w", RANDOM, "--create", "1MiB"], &["--create", "is no file"]),
+        (&["null", "-w", RANDOM, "--interval", "2h"], &["10ms", "3600s"]),
+        (&["null", "-w", RANDOM, "--ramp", "10 bananas"], &["a time with its unit"]),
+    ] {
+        let run = bench.run(&[&["bench"], arguments].concat());
+        run.fails(&[]);
+        for part in parts {
+            assert!(unfolded(&run.stderr).contains(part), "{arguments:?}: no `{part}` in: {}", run.stderr);
+        }
+    }
+}
+
+#[test]
+fn interrupt_prints_what_was_measured() {
+    let bench = Bench::new();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_seeklab"))
+        .args(["bench", "null", "-w", "random,size=4KiB,read=100%,constant=200/s", "--duration", "600s"])
+        .args(["--interval", "100ms", "--live", "--json"])
+        .current_dir(bench.path("."))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let first = lines.next().unwrap().unwrap();
+    assert!(first.contains("/s") && first.contains("out"), "{first}");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    let output = child.wait_with_output().unwrap();
+    let figures: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(figures["stopped"], true);
+    assert!(figures["requests"].as_u64() > Some(5), "{figures}");
+    assert_eq!(rest.last().map(String::as_str), Some("error: interrupted"));
+}

@@ -1,0 +1,88 @@
+//! The caller's side of a measurement while it goes on: lines of figures, the trace, and the request to stop.
+
+use seeklab_bench::{Interval, Listener};
+use seeklab_core::TraceRecord;
+use seeklab_traces::{TraceError, TraceWriter};
+
+use super::BenchOptions;
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::session::Session;
+
+/// Shows and writes what happens.
+pub(super) struct Course<'a> {
+    session: &'a Session,
+    is_live: bool,
+    progress: Progress,
+    trace: Option<Box<dyn TraceWriter>>,
+    write_error: Option<TraceError>,
+}
+
+impl<'a> Course<'a> {
+    pub(super) fn new(
+        session: &'a Session,
+        options: &BenchOptions,
+        trace: Option<Box<dyn TraceWriter>>,
+    ) -> Self {
+        let progress = session.figures(&options.target);
+        Self { session, is_live: options.live, progress, trace, write_error: None }
+    }
+
+    /// Completes the trace; returns why it is incomplete.
+    pub(super) fn finish(self) -> Option<Failure> {
+        let completed = match self.write_error {
+            Some(error) => Err(error),
+            None => self.trace.map_or(Ok(()), |trace| trace.finish()),
+        };
+        completed.err().map(Failure::from)
+    }
+}
+
+impl Listener for Course<'_> {
+    fn interval(&mut self, interval: &Interval) {
+        let line = line(interval);
+        self.progress.figures(&line);
+        if self.is_live {
+            self.session.remark(line);
+        }
+    }
+
+    fn row(&mut self, record: &TraceRecord) {
+        if let (Some(trace), None) = (&mut self.trace, &self.write_error) {
+            self.write_error = trace.write(record).err();
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.session.stop().is_stopped()
+    }
+}
+
+/// Figures of an interval on one line.
+fn line(interval: &Interval) -> String {
+    let part = &interval.part;
+    let length_s = part.until.saturating_since(part.from).as_s().max(1e-9);
+    let response = part.response();
+    let time = |quantile| {
+        response.quantile(quantile).map_or_else(|| "-".to_owned(), |time| format!("{:.3}", time.as_ms()))
+    };
+    let mut line = format!(
+        "{:>7.1} s {:>9.0}/s {:>8.1} MiB/s  p50 {} p99 {} max {} ms  {} out",
+        part.until.as_ns() as f64 / 1e9,
+        part.requests() as f64 / length_s,
+        part.bytes() as f64 / f64::from(1 << 20) / length_s,
+        time(0.5),
+        time(0.99),
+        time(1.0),
+        part.outstanding,
+    );
+    for (count, what) in [(part.queued, "queued"), (part.dropped, "dropped"), (part.errors(), "errors")] {
+        if count > 0 {
+            line += &format!("  {count} {what}");
+        }
+    }
+    if let Some(oldest) = part.oldest.filter(|_| part.hung > 0) {
+        line += &format!("  {} hung, {:.1} s", part.hung, oldest.as_s());
+    }
+    line
+}

@@ -1,0 +1,314 @@
+//! The load of a measurement: what the workload will ask, and the share of each thread.
+
+use std::sync::{Arc, Mutex};
+
+use seeklab_bench::Dealt;
+use seeklab_bench::target::TargetFacts;
+use seeklab_core::{Arrival, ByteSize, Completion, Instant, Ratio, TraceRecord, Workload};
+use seeklab_traces::{OpenTrace, TraceError};
+use seeklab_workloads::replay::{ArrivalMode, Mode, Population, Replay, ReplaySpec, Survey, ThinkTimes};
+use seeklab_workloads::synthetic::{ArrivalSpec, SizeSpec, SyntheticSpec};
+use seeklab_workloads::{Host, Synthetic, WorkloadSpec};
+
+use super::BenchOptions;
+use crate::devices::Resolved;
+use crate::failure::Failure;
+use crate::run::{REPLAYED, SURVEYED, in_blocks_of, in_whole_blocks, supplied_for};
+use crate::workload::ResolvedWorkload;
+
+/// Length for which buffers are prepared, of requests whose lengths are not known beforehand.
+const PREPARED_BYTES: usize = 128 << 10;
+/// Length for which buffers are prepared at most.
+const PREPARED_BYTES_MAX: usize = 1 << 20;
+
+/// Properties of the load that target and plan depend on.
+#[derive(Debug)]
+pub(super) struct Load {
+    /// Reads occur.
+    pub(super) reads: bool,
+    /// Writes, discards or writes of zeroes occur, or may.
+    pub(super) writes: bool,
+    /// Requests of a closed load that are outstanding at a time; `None` if arrivals ignore completions or a program
+    /// makes them.
+    pub(super) population: Option<u32>,
+    /// Arrivals ignore completions.
+    pub(super) is_open: bool,
+    /// Length for which buffers are prepared.
+    pub(super) prepared_bytes: usize,
+    failure: Failed,
+}
+
+/// Makes the share of a thread, on that thread.
+type MakeWorkload = Box<dyn FnOnce() -> Box<dyn Workload> + Send>;
+
+/// Place for the failure of a replay, which ends it early.
+type Failed = Arc<Mutex<Option<(String, Option<&'static str>)>>>;
+
+impl Load {
+    /// The load of a workload.
+    ///
+    /// # Errors
+    /// If the options do not fit the workload.
+    pub(super) fn new(workload: &ResolvedWorkload, options: &BenchOptions) -> Result<Self, Failure> {
+        let failure = Failed::default();
+        let any = Self {
+            reads: true,
+            writes: true,
+            population: None,
+            is_open: false,
+            prepared_bytes: PREPARED_BYTES,
+            failure,
+        };
+        let load = match &workload.spec {
+            WorkloadSpec::Synthetic(spec) => {
+                let population = match spec.arrivals {
+                    ArrivalSpec::Closed { population, .. } => Some(population),
+                    _ => None,
+                };
+                Self {
+                    reads: spec.read > Ratio::ZERO,
+                    writes: spec.read.as_f64() < 1.0,
+                    population,
+                    is_open: population.is_none(),
+                    prepared_bytes: spec.size.as_ref().map_or(PREPARED_BYTES, prepared_bytes),
+                    ..any
+                }
+            }
+            WorkloadSpec::Replay(spec) => Self {
+                population: match spec.arrivals {
+                    ArrivalMode::Closed(Population::Count(population)) => Some(population),
+                    ArrivalMode::Think => Some(1),
+                    _ => None,
+                },
+                is_open: matches!(spec.arrivals, ArrivalMode::Open | ArrivalMode::Scaled(_)),
+                ..any
+            },
+            WorkloadSpec::Postmark(_)
+            | WorkloadSpec::Build(_)
+            | WorkloadSpec::Database(_)
+            | WorkloadSpec::Host(_) => any,
+            WorkloadSpec::System(_) | WorkloadSpec::Jobs(_) => {
+                let name = &workload.name;
+                return Err(Failure::new(format!(
+                    "--workload `{name}`: its requests cannot be sent to a target"
+                ))
+                .hint("choose a synthetic workload, a trace, an application or a host"));
+            }
+        };
+        load.check(workload, options)?;
+        Ok(load)
+    }
+
+    /// Checks the options that not every load allows.
+    fn check(&self, workload: &ResolvedWorkload, options: &BenchOptions) -> Result<(), Failure> {
+        let name = &workload.name;
+        let is_shared = match &workload.spec {
+            WorkloadSpec::Synthetic(_) => true,
+            WorkloadSpec::Replay(_) => self.is_open,
+            _ => false,
+        };
+        if options.threads > 1 && !is_shared {
+            return Err(Failure::new(format!(
+                "--threads {}: each request of `{name}` may follow from any completion, which one thread must see",
+                options.threads
+            ))
+            .hint("leave out --threads, or choose an open load or a synthetic workload"));
+        }
+        if let Some(population) = self.population.filter(|population| *population < options.threads) {
+            return Err(Failure::new(format!(
+                "--threads {}: a closed load of {population} has none outstanding for some of them",
+                options.threads
+            )));
+        }
+        if options.outstanding_max.is_some_and(|most| most < options.threads) {
+            return Err(Failure::new("--outstanding-max: every thread needs one request at least"));
+        }
+        let not_open = [
+            (options.late == seeklab_bench::Late::Drop && !self.is_open, "--late drop"),
+            (self.population.is_some() && options.outstanding_max.is_some(), "--outstanding-max"),
+        ];
+        if let Some((_, option)) = not_open.into_iter().find(|(applies, _)| *applies) {
+            return Err(Failure::new(format!(
+                "{option}: `{name}` is a closed load, whose arrivals wait for completions"
+            ))
+            .hint("choose an open load, for example poisson=1000/s"));
+        }
+        if options.batch > 1 && self.population.is_none_or(|population| population < options.batch) {
+            return Err(Failure::new(format!(
+                "--batch {}: `{name}` does not keep so many requests outstanding",
+                options.batch
+            ))
+            .hint("it goes with a closed load of at least that population, for example closed=32"));
+        }
+        Ok(())
+    }
+
+    /// The failure of a replay, if it ended early.
+    pub(super) fn failure(&self) -> Option<Failure> {
+        let failed = self.failure.lock().expect("no holder panics").take()?;
+        let failure = Failure::check(failed.0);
+        Some(failed.1.into_iter().fold(failure, Failure::hint))
+    }
+
+    /// The share of a thread.
+    ///
+    /// # Errors
+    /// A workload that does not fit the target, or a trace that cannot be read.
+    pub(super) fn share(
+        &self,
+        workload: &ResolvedWorkload,
+        facts: &TargetFacts,
+        device: Option<&Resolved>,
+        options: &BenchOptions,
+        index: u32,
+    ) -> Result<MakeWorkload, Failure> {
+        let context = |error: seeklab_core::DescriptionError| {
+            Failure::from(error).context(format!("--workload `{}`", workload.name))
+        };
+        let (space, seed) = (facts.space, options.seed);
+        Ok(match &workload.spec {
+            WorkloadSpec::Synthetic(spec) => {
+                let supplied = supplied_for(&options.target, device, workload, spec)?;
+                let (spec, _) = in_whole_blocks(spec, space.block_size);
+                let spec = self.endless(spec, options);
+                let synthetic = Synthetic::new(&spec, space, seed, supplied).map_err(context)?;
+                let share = synthetic.share(index, options.threads);
+                Box::new(move || Box::new(share))
+            }
+            WorkloadSpec::Replay(spec) => {
+                let replay = self.replay(workload, spec, facts)?;
+                let threads = options.threads;
+                Box::new(move || match threads {
+                    1 => replay,
+                    _ => Box::new(Dealt::new(replay, index, threads)),
+                })
+            }
+            WorkloadSpec::Postmark(_) | WorkloadSpec::Build(_) | WorkloadSpec::Database(_) => {
+                let builtin = workload.spec.builtin().expect("these are the applications");
+                let make = move || builtin.host(space, seed);
+                // Once here for its mistakes: its processes share state, so it stays on the thread that makes it.
+                make().map_err(context)?;
+                Box::new(move || Box::new(make().expect("it was made before")))
+            }
+            WorkloadSpec::Host(spec) => {
+                let spec = spec.clone();
+                let make = move || Host::new(&spec, space, seed);
+                make().map_err(context)?;
+                Box::new(move || Box::new(make().expect("it was made before")))
+            }
+            WorkloadSpec::System(_) | WorkloadSpec::Jobs(_) => unreachable!("such loads are refused"),
+        })
+    }
+
+    /// With a duration, the number of requests has no default.
+    fn endless(&self, mut spec: SyntheticSpec, options: &BenchOptions) -> SyntheticSpec {
+        if options.duration.is_some() && options.workload_options.requests.is_none() {
+            spec.requests = u64::MAX;
+        }
+        spec
+    }
+
+    fn replay(
+        &self,
+        workload: &ResolvedWorkload,
+        spec: &ReplaySpec,
+        facts: &TargetFacts,
+    ) -> Result<Box<dyn Workload + Send>, Failure> {
+        let block_size = facts.space.block_size;
+        let survey = if spec.needs_survey() {
+            let mut trace = workload.open_trace(&SURVEYED)?;
+            let from = trace.metadata().block_size;
+            let records = trace.by_ref().map(|row| row.map(|row| in_blocks_of(row, from, block_size)));
+            Some(Survey::of(records, spec.device)?)
+        } else {
+            None
+        };
+        let settings = spec
+            .settings(facts.space.capacity_blocks, survey.as_ref())
+            .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
+        let trace = workload.open_trace(match settings.mode {
+            Mode::Think => &REPLAYED,
+            Mode::Follow { .. } => &REPLAYED[1..],
+            Mode::Open | Mode::Scaled { .. } | Mode::Closed { .. } => &REPLAYED[1..12],
+        })?;
+        let rows = Rows {
+            from: trace.metadata().block_size,
+            trace,
+            to: block_size,
+            device: spec.device,
+            first: None,
+        };
+        // How many think times were derived is a note of simulations alone.
+        let derives = (settings.mode == Mode::Think).then_some((|_| ()) as fn(bool));
+        let replay = Replay::new(ThinkTimes::new(rows, derives), settings);
+        Ok(Box::new(Replayed { replay, name: workload.name.clone(), failed: Arc::clone(&self.failure) }))
+    }
+}
+
+/// Length for which buffers are prepared: the longest request of a size, as far as it is bounded.
+fn prepared_bytes(size: &SizeSpec) -> usize {
+    let longest = match size {
+        SizeSpec::Fixed(size) => *size,
+        SizeSpec::Mix(sizes) => sizes.iter().map(|one| one.size).max().unwrap_or_default(),
+        SizeSpec::Exponential { max: Some(max), .. } | SizeSpec::Uniform { max, .. } => *max,
+        SizeSpec::Exponential { mean, max: None } => ByteSize::from_bytes(mean.as_bytes().saturating_mul(8)),
+    };
+    usize::try_from(longest.as_bytes()).map_or(PREPARED_BYTES_MAX, |bytes| bytes.min(PREPARED_BYTES_MAX))
+}
+
+/// Rows of a trace in blocks of the target, of one device.
+struct Rows {
+    trace: OpenTrace,
+    from: ByteSize,
+    to: ByteSize,
+    /// Device that was chosen.
+    device: Option<u16>,
+    /// Device of the first row.
+    first: Option<u16>,
+}
+
+impl Iterator for Rows {
+    type Item = Result<TraceRecord, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let row = self.trace.next()?;
+        Some(row.and_then(|row| {
+            let first = *self.first.get_or_insert(row.device);
+            if self.device.is_none() && row.device != first {
+                return Err(TraceError::malformed(format!(
+                    "its requests go to several devices, {first} and {}, and the target is one; choose one with replay,trace=TRACE,device={first}",
+                    row.device
+                )));
+            }
+            Ok(in_blocks_of(row, self.from, self.to))
+        }))
+    }
+}
+
+/// A replay that says why it ended early.
+struct Replayed<I> {
+    replay: Replay<I, TraceError>,
+    name: String,
+    failed: Failed,
+}
+
+impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Workload for Replayed<I> {
+    fn next_arrival(&mut self, now: Instant) -> Arrival {
+        let arrival = self.replay.next_arrival(now);
+        if arrival == Arrival::Finished
+            && let Some(error) = self.replay.failure()
+        {
+            let message = Failure::chain(error).context(&self.name).to_string();
+            *self.failed.lock().expect("no holder panics") = Some((message, error.hint()));
+        }
+        arrival
+    }
+
+    fn completed(&mut self, completion: &Completion) {
+        self.replay.completed(completion);
+    }
+
+    fn heeds_completions(&self) -> bool {
+        self.replay.heeds_completions()
+    }
+}

@@ -1,0 +1,78 @@
+//! A file that a run makes, fills and removes.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::PathBuf;
+
+use seeklab_bench::target::TargetKind;
+use seeklab_core::{ByteSize, Seed};
+
+use crate::failure::Failure;
+use crate::session::Session;
+
+/// Bytes that are written at a time.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// The file. It is removed when this is dropped.
+#[derive(Debug)]
+pub(super) struct MadeFile {
+    path: PathBuf,
+    _held: crate::session::Held,
+}
+
+impl MadeFile {
+    /// Makes a file of that size, filled with data that no compression makes smaller, and flushes it.
+    ///
+    /// # Errors
+    /// A target that is no file, a file that is there already, or no space.
+    pub(super) fn create(
+        session: &Session,
+        kind: &TargetKind,
+        address: &str,
+        size: ByteSize,
+    ) -> Result<Self, Failure> {
+        if !kind.holds_data || address.contains("://") {
+            return Err(Failure::new(format!("--create: `{address}` is no file")));
+        }
+        let path = PathBuf::from(address);
+        let context =
+            |error: std::io::Error| Failure::from(error).context(format!("{address}: cannot be made"));
+        let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(|error| {
+            let failure = context(error);
+            if path.exists() {
+                failure.hint("leave out --create to measure the file that is there")
+            } else {
+                failure
+            }
+        })?;
+        let made = Self { path, _held: session.hold() };
+        made.fill(session, file, size).map_err(|failure| failure.context(address))?;
+        Ok(made)
+    }
+
+    fn fill(&self, session: &Session, mut file: File, size: ByteSize) -> Result<(), Failure> {
+        let mut stream = Seed(size.as_bytes()).stream("bench.made");
+        let mut chunk = vec![0; CHUNK_BYTES];
+        chunk.chunks_exact_mut(8).for_each(|word| word.copy_from_slice(&stream.bits().to_le_bytes()));
+        let mut progress = session.working("making the file");
+        let mut left = size.as_bytes();
+        while left > 0 {
+            session.check()?;
+            let length = left.min(CHUNK_BYTES as u64);
+            // No two chunks are alike.
+            chunk[..8].copy_from_slice(&left.to_le_bytes());
+            file.write_all(&chunk[..length as usize])?;
+            left -= length;
+            progress.big_step()?;
+        }
+        file.sync_all()?;
+        Ok(())
+    }
+}
+
+impl Drop for MadeFile {
+    fn drop(&mut self) {
+        // It was ours, and whoever removed it before did no harm.
+        let _ = fs::remove_file(&self.path);
+    }
+}

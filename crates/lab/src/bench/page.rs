@@ -1,0 +1,297 @@
+//! The page of a measurement: tables of the figures, and plots over time and of the distribution.
+
+use seeklab_bench::Measurement;
+use seeklab_core::statistics::Distribution;
+use seeklab_report::{Page, PageSection, PlainTable, Plot, PlotAxis, PlotMark, PlotScale, PlotSeries};
+
+use super::figures::{BenchFigures, IntervalFigures};
+use crate::output::VERSION;
+
+/// Rows of the table over time in a terminal at most.
+const ROWS_MAX: usize = 20;
+/// Points of a distribution.
+const POINTS: u32 = 200;
+
+/// Returns the page.
+pub(super) fn page(figures: &BenchFigures, measurement: &Measurement) -> Page {
+    let over_time = over_time(&figures.intervals);
+    let mut sections =
+        vec![PageSection { title: "Figures".to_owned(), tables: tables(figures), ..PageSection::default() }];
+    if let Some(table) = over_time {
+        sections[0].tables.push(table);
+    }
+    sections.push(PageSection {
+        title: "Over time".to_owned(),
+        plots: plots_over_time(&figures.intervals),
+        ..PageSection::default()
+    });
+    let part = &measurement.totals.part;
+    sections.push(PageSection {
+        title: "Distribution".to_owned(),
+        plots: vec![distribution(&part.response(), &part.service())],
+        ..PageSection::default()
+    });
+    Page {
+        title: format!("{} on {}", figures.workload, figures.target),
+        subtitle: String::new(),
+        generated_by: VERSION.to_owned(),
+        command: figures.command.clone(),
+        notes: figures.notes.clone(),
+        sections,
+    }
+}
+
+/// A number with as many digits as it needs; a dash without one.
+fn number(value: impl Into<Option<f64>>) -> String {
+    match value.into() {
+        None => "-".to_owned(),
+        Some(value) if value.abs() >= 1000.0 => format!("{value:.0}"),
+        Some(value) if value.abs() >= 100.0 => format!("{value:.1}"),
+        Some(value) if value.abs() >= 10.0 => format!("{value:.2}"),
+        Some(value) => format!("{value:.3}"),
+    }
+}
+
+/// The unit of a table of times: microseconds below 10 ms.
+struct Unit {
+    name: &'static str,
+    per_ms: f64,
+}
+
+impl Unit {
+    fn of(longest_ms: f64) -> Self {
+        if longest_ms < 10.0 { Self { name: "us", per_ms: 1e3 } } else { Self { name: "ms", per_ms: 1.0 } }
+    }
+
+    fn number(&self, ms: Option<f64>) -> String {
+        number(ms.map(|ms| ms * self.per_ms))
+    }
+}
+
+fn table(columns: &[&str], rows: Vec<Vec<String>>, caption: &str) -> PlainTable {
+    let columns = columns.iter().map(|name| (*name).to_owned()).collect();
+    PlainTable { columns, rows, caption: caption.to_owned() }
+}
+
+fn tables(figures: &BenchFigures) -> Vec<PlainTable> {
+    let load = &figures.load;
+    let mut rates = Vec::new();
+    for operation in &figures.operations {
+        rates.push(vec![
+            operation.op.name().to_owned(),
+            operation.requests.to_string(),
+            number(operation.requests_per_second),
+            number(operation.mib_per_second),
+        ]);
+    }
+    if figures.operations.len() != 1 {
+        rates.push(vec![
+            "all".to_owned(),
+            load.requests.to_string(),
+            number(load.requests_per_second),
+            number(load.mib_per_second),
+        ]);
+    }
+    let longest = load.response.response_max_ms.unwrap_or(0.0);
+    let unit = Unit::of(longest);
+    let mut times = Vec::new();
+    let mut row = |name: String, columns: [Option<f64>; 8]| {
+        times.push([name].into_iter().chain(columns.map(|ms| unit.number(ms))).collect());
+    };
+    row("response".to_owned(), load.response.columns_ms());
+    row("service".to_owned(), load.service.columns_ms());
+    for operation in figures.operations.iter().filter(|_| figures.operations.len() > 1) {
+        row(format!("{} response", operation.op.name()), operation.response.columns_ms());
+        row(format!("{} service", operation.op.name()), operation.service.columns_ms());
+    }
+    let name = format!("time {}", unit.name);
+    vec![
+        table(
+            &["operation", "requests", "IOPS", "MiB/s"],
+            rates,
+            &format!("Requests that were carried out, in {} s.", number(load.duration_s)),
+        ),
+        table(
+            &[name.as_str(), "min", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"],
+            times,
+            "Response: from the intended start to the completion. Service: from the issue to the completion.",
+        ),
+        table(
+            &["figure", "value"],
+            counts(figures),
+            "Errors and requests that are missing count in no rate and no time above.",
+        ),
+    ]
+}
+
+fn counts(figures: &BenchFigures) -> Vec<Vec<String>> {
+    let load = &figures.load;
+    let mut rows = vec![
+        ("outstanding, mean", number(load.outstanding_mean)),
+        ("longest pause", format!("{} ms", number(figures.longest_pause_ms))),
+        ("errors", load.errors.to_string()),
+    ];
+    for (name, count) in load.statuses.by_name() {
+        if count > 0 {
+            rows.push((name, count.to_string()));
+        }
+    }
+    let optional = [
+        ("requests that failed", load.failed_requests),
+        ("retries", figures.retries.retries),
+        ("requests that a retry carried out", figures.retries.retried_requests),
+        ("arrivals that waited for room", figures.delayed_requests),
+        ("arrivals left out", figures.dropped_requests),
+        ("requests never issued", figures.unissued_requests),
+        ("requests never returned", figures.unfinished_requests),
+        ("completions after the time limit", figures.late_completions),
+        ("connections remade", figures.reconnections),
+    ];
+    rows.extend(
+        optional.into_iter().filter(|(_, count)| *count > 0).map(|(name, count)| (name, count.to_string())),
+    );
+    if let Some(oldest) = figures.unfinished.first() {
+        rows.push(("age of the oldest of them", format!("{} s", number(oldest.age_s))));
+    }
+    if let Some(cost) = &figures.cost {
+        rows.push(("processor time per request", format!("{} us", number(cost.cpu_us_per_request))));
+        rows.push(("system calls per request", number(cost.system_calls_per_request)));
+        rows.push(("context switches per request", number(cost.context_switches_per_request)));
+        let [p50, p99, max] = [cost.lateness_p50_us, cost.lateness_p99_us, cost.lateness_max_us].map(number);
+        rows.push(("lateness of issue, p50, p99, max", format!("{p50}, {p99}, {max} us")));
+        rows.push(("issued more than 50 us late", format!("{} %", number(cost.late_pct))));
+    }
+    rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect()
+}
+
+/// The table over time, of few intervals, or of the first and last of many.
+fn over_time(intervals: &[IntervalFigures]) -> Option<PlainTable> {
+    if intervals.len() < 2 {
+        return None;
+    }
+    let longest =
+        intervals.iter().filter_map(|interval| interval.response.response_max_ms).fold(0.0, f64::max);
+    let unit = Unit::of(longest);
+    let row = |interval: &IntervalFigures| {
+        vec![
+            number(interval.from_s + interval.length_s),
+            number(interval.requests_per_second),
+            number(interval.mib_per_second),
+            unit.number(interval.response.response_p50_ms),
+            unit.number(interval.response.response_p99_ms),
+            unit.number(interval.response.response_max_ms),
+            interval.outstanding.to_string(),
+            (interval.queued_requests + interval.dropped_requests).to_string(),
+            interval.errors.to_string(),
+            number(interval.longest_pause_ms),
+            interval
+                .oldest_ms
+                .filter(|_| interval.hung_requests > 0)
+                .map_or("-".to_owned(), |ms| number(ms / 1e3)),
+        ]
+    };
+    let rows: Vec<Vec<String>> = match intervals.len() {
+        length if length <= ROWS_MAX => intervals.iter().map(row).collect(),
+        length => {
+            let half = ROWS_MAX / 2;
+            let gap = vec!["…".to_owned(); 11];
+            let first = intervals[..half].iter().map(row);
+            first.chain([gap]).chain(intervals[length - half..].iter().map(row)).collect()
+        }
+    };
+    let (p50, p99, max) = (format!("p50 {}", unit.name), "p99", "max");
+    Some(table(
+        &[
+            "until s",
+            "IOPS",
+            "MiB/s",
+            p50.as_str(),
+            p99,
+            max,
+            "under way",
+            "waiting",
+            "errors",
+            "pause ms",
+            "hung s",
+        ],
+        rows,
+        "Response times. Waiting: arrivals without room. Hung: age of the oldest request, if that is a second or more.",
+    ))
+}
+
+fn plots_over_time(intervals: &[IntervalFigures]) -> Vec<Plot> {
+    if intervals.len() < 2 {
+        return Vec::new();
+    }
+    let middle = |interval: &IntervalFigures| interval.from_s + interval.length_s / 2.0;
+    let of = |name: &str, pick: &dyn Fn(&IntervalFigures) -> Option<f64>| {
+        let points = intervals.iter().filter_map(|interval| Some((middle(interval), pick(interval)?)));
+        PlotSeries::new(name, PlotMark::LineAndPoints, points.collect::<Vec<_>>())
+    };
+    let plot = |title: &str, caption: &str, y: PlotAxis, series: Vec<PlotSeries>| Plot {
+        title: title.to_owned(),
+        caption: caption.to_owned(),
+        x: PlotAxis::new("time", "s", PlotScale::Linear),
+        y,
+        series,
+    };
+    vec![
+        plot(
+            "rate",
+            "Requests that were carried out, and attempts that failed, per second of each interval.",
+            PlotAxis::new("requests", "1/s", PlotScale::Linear).from_zero(),
+            vec![
+                of("carried out", &|interval| interval.requests_per_second),
+                of("failed", &|interval| Some(interval.errors as f64 / interval.length_s.max(1e-9))),
+            ],
+        ),
+        plot(
+            "response time",
+            "From the intended start to the completion, of the requests that completed in each interval.",
+            PlotAxis::new("response time", "ms", PlotScale::ByValues),
+            vec![
+                of("p50", &|interval| interval.response.response_p50_ms),
+                of("p99", &|interval| interval.response.response_p99_ms),
+                of("max", &|interval| interval.response.response_max_ms),
+            ],
+        ),
+        plot(
+            "pause",
+            "Longest time without a completion, and age of the oldest request at the end of each interval.",
+            PlotAxis::new("time", "ms", PlotScale::ByValues),
+            vec![
+                of("pause", &|interval| Some(interval.longest_pause_ms)),
+                of("oldest", &|interval| interval.oldest_ms),
+            ],
+        ),
+        plot(
+            "requests",
+            "Requests that the target has, and arrivals that wait, at the end of each interval.",
+            PlotAxis::new("requests", "", PlotScale::Linear).from_zero(),
+            vec![
+                of("under way", &|interval| Some(interval.outstanding as f64)),
+                of("waiting", &|interval| Some(interval.queued_requests as f64)),
+            ],
+        ),
+    ]
+}
+
+/// Share of the requests that took longer than a time.
+fn distribution(response: &Distribution, service: &Distribution) -> Plot {
+    let of = |name: &str, times: &Distribution| {
+        let count = times.moments().count();
+        let shares = (0..=POINTS).map(|step| {
+            let last = (count.max(2) as f64).log10();
+            10_f64.powf(-last * f64::from(step) / f64::from(POINTS))
+        });
+        let points = shares.filter_map(|share| Some((times.quantile(1.0 - share)?.as_ms(), share)));
+        PlotSeries::new(name, PlotMark::Line, points.collect::<Vec<_>>())
+    };
+    Plot {
+        title: "times".to_owned(),
+        caption: "Share of the requests that took longer.".to_owned(),
+        x: PlotAxis::new("time", "ms", PlotScale::ByValues),
+        y: PlotAxis::new("share", "", PlotScale::Log),
+        series: vec![of("response", response), of("service", service)],
+    }
+}
