@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use rustix::process::Signal;
+use seeklab_core::{Operation, TraceRecord};
+use seeklab_traces::ReadOptions;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -259,6 +261,39 @@ fn damaged_record_gives_no_image_and_no_image_replaces_a_record() {
         assert!(code == Some(2) && errors.contains(message) && errors.contains("hint: "), "{errors}");
         assert!(!path("none.img").exists(), "{message}");
         fs::remove_dir_all(damaged).unwrap();
+    }
+}
+
+#[test]
+fn bit_that_a_read_rotted_is_in_the_images_after_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("record");
+    // The pool holds fewer pages than the table has, so the database reads.
+    let device = ["crash", "cheetah-36es", "--size", "24MiB", "--at", "1s", "--fault", "bit_rot", "--keep"];
+    let load = ["--builtin", "database,transactions=20,table=4MiB,clients=1,pool=128KiB"];
+    let recorded = output(SEEKLAB, &[&device[..], &[record.to_str().unwrap()], &load[..]].concat());
+    // A row that rotted may be one that the database checks.
+    assert!(matches!(recorded.status.code(), Some(0 | 1)), "{}", String::from_utf8_lossy(&recorded.stderr));
+    let image = |at: u64| {
+        let (at, image) = (format!("{at}ns"), folder.path().join(format!("{at}.img")));
+        let moment = ["--at", &at, "--image", image.to_str().unwrap()];
+        succeed(SEEKLAB, &[&["crash", "--from", record.to_str().unwrap()], &moment[..]].concat());
+        fs::read(image).unwrap()
+    };
+    let requests = seeklab_columnar::open(&record.join("requests.parquet"), None, &ReadOptions::default());
+    let requests: Vec<TraceRecord> = requests.unwrap().map(Result::unwrap).collect();
+    let reads: Vec<&TraceRecord> =
+        requests.iter().filter(|request| request.op == Operation::Read).step_by(15).take(3).collect();
+    assert_eq!(reads.len(), 3, "{} requests", requests.len());
+    for read in reads {
+        // No sector of this drive passes under the head in a nanosecond.
+        let rotted = read.completion.unwrap().as_ns();
+        let (before, after) = (image(rotted - 1), image(rotted));
+        let changed: Vec<(usize, u8)> =
+            (0..before.len()).map(|at| (at, before[at] ^ after[at])).filter(|(_, bits)| *bits != 0).collect();
+        assert!(matches!(&changed[..], [(_, bits)] if bits.is_power_of_two()), "{changed:?}");
+        let block = changed[0].0 as u64 / 512;
+        assert!((read.lbn..read.lbn + u64::from(read.blocks)).contains(&block), "{block} after {read:?}");
     }
 }
 
