@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use seeklab_core::{Coverage, DescriptionError, Device, Seed, description};
+use seeklab_core::{ByteSize, Coverage, DescriptionError, Device, Seed, description};
 use seeklab_devices::fault::FaultParameters;
 use seeklab_devices::layer::Bank;
 use seeklab_devices::layer::queue_before;
@@ -127,6 +127,8 @@ pub struct Resolved {
     /// Its description, overrides applied.
     pub description: Description,
     queue: Option<(SchedulerSpec, usize)>,
+    /// Faults that were given apart from the description, which has them too.
+    faults: Arc<ReadFaults>,
 }
 
 /// The device that `name` means: a file if it ends in `.toml`, else one of the catalog.
@@ -168,12 +170,27 @@ pub fn customise(name: &str, description: Description, setup: &Setup) -> Result<
     if !read.faults.fault.is_empty() {
         description = description.beneath("fault", &read.faults).map_err(|error| read.place(error))?;
     }
-    let resolved = Resolved { name: name.to_owned(), bare: setup.bare, description, queue: setup.queue };
+    let resolved = Resolved {
+        name: name.to_owned(),
+        bare: setup.bare,
+        description,
+        queue: setup.queue,
+        faults: Arc::new(read),
+    };
     resolved.build(Seed(0), "check")?;
     Ok(resolved)
 }
 
 impl Resolved {
+    /// Checks that nothing in the description lies beyond `size`, the part of the device that is served.
+    ///
+    /// # Errors
+    /// Faults that no request to that part can meet, or blocks beyond it.
+    pub fn check_served(&self, size: ByteSize) -> Result<(), Failure> {
+        self.faults.faults.check_served(size).map_err(|error| self.faults.place(error))?;
+        Ok(self.description.check_served(size)?)
+    }
+
     /// One instance of the device with the host's queue before it.
     ///
     /// A device without a queue of the host's gets one that is first come, first served and as deep as

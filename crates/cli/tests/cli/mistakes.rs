@@ -356,8 +356,19 @@ fn fault_that_can_never_strike_is_reported_by_every_verb() {
     );
     let line = "medium_error,blocks=2GiB..3GiB";
     let served = ["blocks: 2GiB..3GiB lies beyond the 1GiB of the device that are served", "hint: "];
+    let place = format!("--fault {line}: ");
     for verb in verbs("constant").into_iter().skip(1) {
-        bench.run(&[&verb[..], &["--size", "1GiB", "--fault", line]].concat()).fails(&served);
+        let run = bench.run(
+            &[&verb[..], &["--size", "1GiB", "--fault", "stall,at=1h,for=1s", "--fault", line]].concat(),
+        );
+        run.fails(&[&served[..], &[&place]].concat());
+    }
+    for (line, part) in [
+        ("torn_write,unit=1GiB", "unit: 1GiB is no shorter than the 1GiB of the device that are served"),
+        ("misdirected_write,by=2GiB", "by: 2GiB leads from any block out of the 1GiB of the device"),
+    ] {
+        let run = bench.run(&["serve", "cheetah-36es", "--size", "1GiB", "--fault", line]);
+        run.fails(&[part, "less than 1GiB", &format!("--fault {line}: ")]);
     }
     for verb in verbs("device.toml").into_iter().skip(1) {
         bench

@@ -421,6 +421,7 @@ impl FaultTable {
 
     pub(super) fn check(&self) -> Result<(), DescriptionError> {
         let kind = self.kind.name();
+        check(self.name.as_deref() != Some(""), "name", "is empty", "a name, or none")?;
         for key in self.given() {
             let allowed = self.kind.keys();
             let allowed = if allowed.is_empty() { "no such key".to_owned() } else { allowed.join(", ") };
@@ -517,7 +518,11 @@ impl FaultTable {
             FaultKind::MisdirectedRead | FaultKind::StaleRead | FaultKind::BitRot => op == Operation::Read,
             FaultKind::MediumError if lasts => op == Operation::Read,
             FaultKind::Retries | FaultKind::Remapped => op == Operation::Read,
-            FaultKind::MediumError | FaultKind::BandwidthCap | FaultKind::Throttle => {
+            // Zeroes are written to the media, too.
+            FaultKind::MediumError => {
+                matches!(op, Operation::Read | Operation::Write | Operation::WriteZeroes)
+            }
+            FaultKind::BandwidthCap | FaultKind::Throttle => {
                 matches!(op, Operation::Read | Operation::Write)
             }
             _ => true,
@@ -557,12 +562,12 @@ impl FaultTable {
     }
 
     pub(super) fn sizes(&self) -> Result<(u64, u64), DescriptionError> {
-        let bounds = bounds::<ByteSize>("size", self.size.as_deref())?;
+        let bounds = bounds::<ByteSize>("size", self.size.as_deref(), "4KiB..16KiB, 8KiB.. or ..2KiB")?;
         Ok((bounds.0.map_or(0, ByteSize::as_bytes), bounds.1.map_or(u64::MAX, ByteSize::as_bytes)))
     }
 
     fn queue_lengths(&self) -> Result<(u32, u32), DescriptionError> {
-        let bounds = bounds::<u32>("queue_length", self.queue_length.as_deref())?;
+        let bounds = bounds::<u32>("queue_length", self.queue_length.as_deref(), "4..16, 8.. or ..2")?;
         Ok((bounds.0.unwrap_or(0), bounds.1.unwrap_or(u32::MAX)))
     }
 
@@ -736,10 +741,11 @@ pub(super) fn parsed<T: FromStr<Err: Display>>(key: &str, text: &str) -> Result<
     text.parse().map_err(|error: T::Err| DescriptionError::invalid(key, error.to_string()))
 }
 
-/// The bounds in `1..2`, `1..`, `..2` or `1`.
+/// The bounds in `1..2`, `1..`, `..2` or `1`; the examples are for the message.
 fn bounds<T: FromStr<Err: Display> + PartialOrd + Copy>(
     key: &str,
     text: Option<&str>,
+    examples: &str,
 ) -> Result<(Option<T>, Option<T>), DescriptionError> {
     let Some(text) = text else { return Ok((None, None)) };
     let bound = |text: &str| match text.trim() {
@@ -755,7 +761,7 @@ fn bounds<T: FromStr<Err: Display> + PartialOrd + Copy>(
         ordered && (from.is_some() || to.is_some()),
         key,
         text,
-        "a lower and an upper bound, such as 4..16, 8.. or ..2",
+        format!("a lower and an upper bound, such as {examples}"),
     )?;
     Ok((from, to))
 }

@@ -228,7 +228,7 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "spek-sticky",
-        about: "every request ends with an uncorrectable error for good",
+        about: "every read and write ends with an uncorrectable error for good",
         source: SPEK,
         assumed: "from the beginning; the study gives no time",
         toml: "

@@ -8,14 +8,15 @@ use super::rule::{Action, Rule};
 use crate::error::{DescriptionError, check};
 
 impl FaultParameters {
-    /// Checks that no fault selects blocks beyond `size`, the part of the device that is served.
+    /// Checks that no fault selects blocks beyond `size`, the part of the device that is served, and that requests to it can
+    /// meet each.
     ///
     /// # Errors
-    /// Blocks of a fault beyond it.
-    pub(crate) fn check_served(&self, size: ByteSize) -> Result<(), DescriptionError> {
+    /// The first fault for which that does not hold.
+    pub fn check_served(&self, size: ByteSize) -> Result<(), DescriptionError> {
         let place = format!("the {size} of the device that are served");
         for (index, fault) in self.fault.iter().enumerate() {
-            let checked = fault.check_end(size, &place);
+            let checked = fault.check_end(size, &place).and_then(|()| fault.check_lengths(size, &place));
             checked.map_err(|error| error.under(&format!("fault[{index}]")))?;
         }
         Ok(())
@@ -34,6 +35,17 @@ impl FaultTable {
             format!("{text} {verb} beyond {place}"),
             format!("a range that ends at {end} or before"),
         )
+    }
+
+    /// Checks that what counts from a block on ends before `end`, which `place` names.
+    fn check_lengths(&self, end: ByteSize, place: &str) -> Result<(), DescriptionError> {
+        for (key, length, problem) in
+            [("unit", self.unit, "is no shorter than"), ("by", self.by, "leads from any block out of")]
+        {
+            let Some(length) = length else { continue };
+            check(length < end, key, format!("{length} {problem} {place}"), format!("less than {end}"))?;
+        }
+        Ok(())
     }
 
     /// Checks that nothing that has to do with blocks selects flushes.

@@ -319,6 +319,36 @@ fn fault_that_no_request_can_meet_is_a_mistake() {
 }
 
 #[test]
+fn mistakes_on_a_line_name_what_is_allowed() {
+    for (line, parts) in [
+        ("delay,add=1ms,name=", ["name: is empty", "a name, or none"]),
+        ("delay,add=1ms,size=8KiB..4KiB", ["size: 8KiB..4KiB", "such as 4KiB..16KiB, 8KiB.. or ..2KiB"]),
+        ("delay,add=1ms,queue_length=8..4", ["queue_length: 8..4", "such as 4..16, 8.. or ..2"]),
+    ] {
+        let error = FaultTable::from_line(line).unwrap_err();
+        let text = format!("{error}; {}", error.advice().unwrap_or_default());
+        assert!(parts.iter().all(|part| text.contains(part)), "{line}: {text}");
+    }
+}
+
+#[test]
+fn medium_error_strikes_zeroes_that_are_written_and_no_discards() {
+    let requests = [
+        (us(0), Operation::Read, 0, 8),
+        (us(0), Operation::Write, 0, 8),
+        (us(0), Operation::WriteZeroes, 0, 8),
+        (us(0), Operation::Discard, 0, 8),
+        (us(0), Operation::Flush, 0, 0),
+    ];
+    let statuses: Vec<Status> =
+        run(&["medium_error,lasting=sticky"], &requests).iter().map(|done| done.outcome.status).collect();
+    let bad = Status::MediumError;
+    assert_eq!(statuses, [bad, bad, bad, Status::Ok, Status::Ok]);
+    let zeroes = run(&["medium_error,op=write_zeroes"], &requests);
+    assert_eq!(zeroes.iter().filter(|done| done.outcome.status == bad).count(), 1);
+}
+
+#[test]
 fn flush_touches_no_blocks_and_has_no_size() {
     let requests = [(us(0), Operation::Flush, 0, 0), (us(0), Operation::Write, 0, 8)];
     for line in ["aborted,blocks=0B..4KiB", "aborted,size=512B..4KiB"] {

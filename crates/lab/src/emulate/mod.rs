@@ -464,7 +464,7 @@ pub fn exported_size(device: &Resolved, wanted: Option<ByteSize>) -> Result<Byte
         ))
         .hint(format!("a multiple of {block_size}, at most its capacity of {capacity}")));
     }
-    device.description.check_served(size)?;
+    device.check_served(size)?;
     Ok(size)
 }
 

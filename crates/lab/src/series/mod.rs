@@ -94,7 +94,7 @@ impl Series {
         let sizes = sizes.collect::<Result<Vec<ByteSize>, Failure>>()?;
         let least = sizes.into_iter().min().ok_or_else(|| Failure::new("there is no device"))?;
         for device in devices {
-            device.description.check_served(least)?;
+            device.check_served(least)?;
         }
         Ok(ByteSize::from_bytes(least.as_bytes() / 4096 * 4096))
     }
