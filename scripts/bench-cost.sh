@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# The cost of measuring: processor time, system calls and context switches per request of `seeklab bench` and fio, in turns.
-# Usage: scripts/bench-cost.sh [PAIRS] [SECONDS]. Needs root for the loop device over tmpfs, fio, jq, and perf for fio's calls.
+# The cost of measuring: processor time, system calls and context switches per request of `seeklab bench`, and processor time
+# of fio, in turns. Usage: scripts/bench-cost.sh [PAIRS] [SECONDS]. Needs fio and jq, and root for the loop device over tmpfs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 pairs=${1:-5} seconds=${2:-5}
 cargo build --release --quiet -p seeklab
 seeklab=target/release/seeklab
 work=$(mktemp -d)
-device=
+device= server=
 cleanup() {
+    [ -z "$server" ] || { kill "$server" && wait "$server" || true; }
     [ -z "$device" ] || losetup -d "$device"
     ! mountpoint -q "$work/tmpfs" || umount "$work/tmpfs"
     rm -rf "$work"
@@ -30,10 +31,15 @@ if [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=600m none "$work/tmpfs"; then
     dd if=/dev/urandom of="$work/tmpfs/image" bs=1M count=512 status=none
     device=$(losetup -f --show --direct-io=on "$work/tmpfs/image")
 fi
+"$seeklab" serve immediate --uncalibrated --size 512MiB --nbd "unix:$work/disk.sock" >"$work/serve.log" 2>&1 &
+server=$!
+while ! [ -S "$work/disk.sock" ]; do sleep 0.1; done
+uri="nbd+unix:///?socket=$work/disk.sock"
 echo "pair  target       seeklab: us, calls, switches per request   fio: us per request"
 for pair in $(seq "$pairs"); do
     load=random,size=4KiB,read=100%,closed=32
     echo "$pair     null         $(ours null -w "$load")   $(fio_cost --ioengine=null --iodepth=32 --size=1t)"
+    echo "$pair     nbd          $(ours "$uri" -w "$load")   $(fio_cost --ioengine=nbd --uri="$uri" --size=512m --iodepth=32)"
     if [ -n "$device" ]; then
         echo "$pair     io_uring     $(ours "$device" -w "$load" --batch 8)   $(fio_cost --ioengine=io_uring --direct=1 --fixedbufs --registerfiles --iodepth=32 \
             --iodepth_batch_submit=16 --iodepth_batch_complete_min=8 --filename="$device")"

@@ -152,6 +152,15 @@ fn contradictory_plans_are_refused() {
 }
 
 #[test]
+fn closed_load_leaves_no_arrivals_behind() {
+    let bench = Bench::new();
+    let load = "random,size=4KiB,read=100%,closed=32";
+    let figures = bench.json(&["bench", "null", "-w", load, "--duration", "200ms"]);
+    assert!(figures["requests"].as_u64() > Some(1000));
+    assert_eq!(figures["unissued_requests"], 0);
+}
+
+#[test]
 fn interrupt_prints_what_was_measured() {
     let bench = Bench::new();
     let mut child = Command::new(env!("CARGO_BIN_EXE_seeklab"))

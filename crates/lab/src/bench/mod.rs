@@ -127,7 +127,11 @@ pub fn bench(session: &Session, options: &BenchOptions) -> Result<BenchResult, F
     let trace = options.trace(session, &facts, kind, device.as_ref())?;
     let mut course = Course::new(session, options, trace);
     // What was prepared is no part of the run.
-    let measurement = measure(&plan, Clock::start(), lanes, &mut course)?;
+    let mut measurement = measure(&plan, Clock::start(), lanes, &mut course)?;
+    if !load.is_open {
+        // The requests that follow the last completions of a closed load are no arrivals that the target kept waiting.
+        measurement.totals.unissued = 0;
+    }
     let write_failure = course.finish();
     drop(made);
     let failure = failure(&load, options, &measurement);
