@@ -182,10 +182,10 @@ fn blocks_that_were_durable_are_undone_with_their_unit() {
 }
 
 /// Requests at their times, each with its outcome; also of a device that nobody watches.
-fn outcomes(line: &str, requests: &[(u64, Operation, u64, u32)]) -> Vec<(Status, u32)> {
+fn outcomes(lines: &[&str], requests: &[(u64, Operation, u64, u32)]) -> Vec<(Status, u32)> {
     let (drive, _) = drive("cheetah-36es", "unreadable", "4KiB");
     let both = [false, true].map(|is_watched| {
-        let mut device = faulty(&drive, &[line, "power_loss,at=21s,back_after=1s,name=second"]);
+        let mut device = faulty(&drive, &[lines, &["power_loss,at=21s,back_after=1s,name=second"]].concat());
         if is_watched {
             device.watch();
         }
@@ -205,14 +205,13 @@ fn outcomes(line: &str, requests: &[(u64, Operation, u64, u32)]) -> Vec<(Status,
     both[0].iter().map(|completion| (completion.outcome.status, completion.outcome.good_blocks)).collect()
 }
 
-#[test]
-fn unreadable_unit_fails_reads_until_the_media_have_it_again() {
-    use Operation::{Flush, Read, Write};
-    // A write of 64 blocks from block 8000 on, a multiple of a unit; find a time within its media write.
+/// The loss of power, and the first block of the unit that it leaves unreadable, of the drive of [`outcomes`] amid its media
+/// write of 64 blocks from block 8000 on, a multiple of a unit.
+fn loss_amid_a_media_write() -> (String, u64) {
     let (drive, tearing) = drive("cheetah-36es", "unreadable", "4KiB");
     let mut device = faulty(&drive, &["delay,add=1ms,at=8000h"]);
     device.watch();
-    device.submit(Instant::ZERO, Request::new(0, Write, 8_000, 64)).unwrap();
+    device.submit(Instant::ZERO, Request::new(0, Operation::Write, 8_000, 64)).unwrap();
     let mut events = Vec::new();
     device.poll(Instant::ZERO + Duration::from_s(1), &mut Vec::new());
     device.events(Instant::ZERO + Duration::from_s(1), &mut events);
@@ -221,8 +220,13 @@ fn unreadable_unit_fails_reads_until_the_media_have_it_again() {
     let cut = begun + (event.time - begun) / 2 + Duration::from_us(7);
     let unit = AtCut::new(&events, cut, tearing, |_| true).torn[0].lbn;
     assert!((8_000..8_064).contains(&unit) && unit.is_multiple_of(8), "{unit}");
+    (format!("power_loss,at={}ns,back_after=10s", cut.as_ns()), unit)
+}
 
-    let line = format!("power_loss,at={}ns,back_after=10s", cut.as_ns());
+#[test]
+fn unreadable_unit_fails_reads_until_the_media_have_it_again() {
+    use Operation::{Flush, Read, Write};
+    let (line, unit) = loss_amid_a_media_write();
     let requests = [
         (0, Write, 8_000, 64),
         (11_000, Read, unit - 4, 16),
@@ -253,5 +257,49 @@ fn unreadable_unit_fails_reads_until_the_media_have_it_again() {
         (Status::Ok, 0),
         (Status::Ok, 8),
     ];
-    assert_eq!(outcomes(&line, &requests), expected);
+    assert_eq!(outcomes(&[&line], &requests), expected);
+}
+
+#[test]
+fn unreadable_unit_is_written_by_the_write_that_gets_there_whatever_its_address() {
+    use Operation::{Flush, Read, Write};
+    let (line, unit) = loss_amid_a_media_write();
+    let displaced = "misdirected_write,at=12s,by=512KiB";
+    let requests = [
+        (0, Write, 8_000, 64),
+        (11_000, Read, unit, 8),
+        // Its data gets to another place.
+        (12_000, Write, unit, 8),
+        (12_100, Read, unit, 8),
+        (12_200, Flush, 0, 0),
+        (12_300, Read, unit, 8),
+        // The data of another place gets there, all but the last blocks.
+        (13_000, Write, unit - 1_024, 5),
+        (13_100, Read, unit, 5),
+        (13_200, Read, unit, 8),
+        (13_300, Flush, 0, 0),
+        (13_400, Read, unit, 8),
+        (13_500, Write, unit - 1_024 + 5, 3),
+        (13_600, Flush, 0, 0),
+        (13_700, Read, unit, 8),
+    ];
+    let bad = |good_blocks| (Status::MediumError, good_blocks);
+    let good = |blocks| (Status::Ok, blocks);
+    let expected = [
+        good(64),
+        bad(0),
+        good(8),
+        bad(0),
+        good(0),
+        bad(0),
+        good(5),
+        good(5),
+        bad(5),
+        good(0),
+        bad(5),
+        good(3),
+        good(0),
+        good(8),
+    ];
+    assert_eq!(outcomes(&[&line, displaced], &requests), expected);
 }
