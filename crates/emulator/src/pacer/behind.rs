@@ -26,9 +26,16 @@ pub struct Changed {
 const LOST: Instant = Instant::MAX;
 
 /// The model as it would be if every arrival had come at its own time.
+///
+/// The first instance may have answered a request, and its number may be that of another one, while this instance still has
+/// the former. So requests have numbers of their own here.
 pub(super) struct Behind {
     model: Box<dyn Device>,
     clock: Instant,
+    /// Number of the next arrival here.
+    next: u64,
+    /// Requests that the first instance has not answered: their number there, and here.
+    numbers: Vec<(RequestId, RequestId)>,
     /// Arrivals and changes of class that the clock has not reached, in order of time.
     waiting: VecDeque<(Instant, Input)>,
     /// Answers of the first instance that this instance has not given yet.
@@ -51,6 +58,8 @@ impl Behind {
         Self {
             model,
             clock: Instant::ZERO,
+            next: 0,
+            numbers: Vec::new(),
             waiting: VecDeque::new(),
             answered: Vec::new(),
             ahead: Vec::new(),
@@ -65,12 +74,17 @@ impl Behind {
 
     /// `request` arrived at `time`, had nothing clamped it.
     pub(super) fn arrive(&mut self, time: Instant, request: Request) {
-        self.wait(time, Input::Request(request));
+        let id = RequestId(self.next);
+        self.next += 1;
+        self.numbers.push((request.id, id));
+        self.wait(time, Input::Request(Request { id, ..request }));
     }
 
-    /// The class of a request changed at `time`.
+    /// The class of a request that the first instance has not answered changed at `time`.
     pub(super) fn reclassify(&mut self, time: Instant, change: Reclassification) {
-        self.wait(time, Input::Reclassification(change));
+        if let Some((_, id)) = self.numbers.iter().find(|(there, _)| *there == change.id) {
+            self.wait(time, Input::Reclassification(Reclassification { id: *id, ..change }));
+        }
     }
 
     fn wait(&mut self, time: Instant, input: Input) {
@@ -80,7 +94,8 @@ impl Behind {
 
     /// The first instance's answer, which is final.
     pub(super) fn answered(&mut self, completion: &Completion) {
-        let (id, completed) = (completion.request.id, completion.completed);
+        let completed = completion.completed;
+        let id = take(&mut self.numbers, completion.request.id).expect("a request that arrived is answered");
         match take(&mut self.ahead, id) {
             Some(LOST) => {}
             Some(other) => self.compare(completed, other),
@@ -146,17 +161,69 @@ impl Behind {
     }
 }
 
-fn take(answers: &mut Vec<(RequestId, Instant)>, id: RequestId) -> Option<Instant> {
-    let place = answers.iter().position(|(other, _)| *other == id)?;
-    Some(answers.swap_remove(place).1)
+fn take<T>(list: &mut Vec<(RequestId, T)>, id: RequestId) -> Option<T> {
+    let place = list.iter().position(|(other, _)| *other == id)?;
+    Some(list.swap_remove(place).1)
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use seeklab_core::{ByteSize, Operation};
+    use seeklab_devices::layer::queue_before;
+    use seeklab_devices::scheduler::SchedulerSpec;
     use seeklab_devices::simple::{Server, ServerParameters};
 
     use super::*;
+
+    proptest! {
+        #[test]
+        fn numbers_of_requests_come_again_while_this_instance_still_has_them(
+            requests in prop::collection::vec((0_u64..3_000, 0_u64..400), 1..60)
+        ) {
+            let us = |us: u64| Instant::ZERO + Duration::from_us(us);
+            let server = || {
+                let parameters = ServerParameters {
+                    capacity_blocks: 1_000,
+                    block_size: ByteSize::from_bytes(512),
+                    service_time: Duration::from_ms(1),
+                };
+                let server = Server::constant(&parameters).unwrap();
+                Box::new(queue_before(Box::new(server), &SchedulerSpec::FCFS, 1).unwrap())
+            };
+            let (mut first, mut behind) = (server(), Behind::new(server()));
+            let (mut free, mut used, mut done) = (Vec::new(), 0, Vec::new());
+            let (mut wanted, mut received) = (us(0), us(0));
+            // When the servers are free, by hand, and the sum of the differences of their answers.
+            let (mut free_first, mut free_behind, mut total) = (us(0), us(0), Duration::ZERO);
+            let count = requests.len() as u64;
+            for (gap, clamped) in requests {
+                // The first instance gets a request later than it came.
+                wanted += Duration::from_us(gap);
+                received = received.max(wanted + Duration::from_us(clamped));
+                free_first = free_first.max(received) + Duration::from_ms(1);
+                free_behind = free_behind.max(wanted) + Duration::from_ms(1);
+                total += free_first - free_behind;
+                first.poll(received, &mut done);
+                for completion in done.drain(..) {
+                    behind.answered(&completion);
+                    free.push(completion.request.id.0);
+                }
+                let id = free.pop().unwrap_or_else(|| {
+                    used += 1;
+                    used - 1
+                });
+                let request = Request::new(id, Operation::Read, 0, 8);
+                first.submit(received, request).unwrap();
+                behind.arrive(wanted, request);
+            }
+            first.poll(free_first, &mut done);
+            done.iter().for_each(|completion| behind.answered(completion));
+            behind.finish();
+            let changed = behind.changed();
+            prop_assert_eq!((changed.compared, changed.lost, changed.difference_total), (count, 0, total));
+        }
+    }
 
     #[test]
     fn arrivals_behind_its_clock_are_lost() {
