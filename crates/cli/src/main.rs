@@ -19,7 +19,7 @@ use output::command_line;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 use seeklab_lab::stop::Stop;
-use terminal::Terminal;
+use terminal::{Terminal, tell};
 use verbs::Command;
 
 /// Runs your software on any disk, real, cloned, failing or not yet invented, and states how far to trust the result.
@@ -63,7 +63,7 @@ fn main() -> ExitCode {
         // The first signal ends the work in order. What waits for a pipe does not notice it.
         if stop.requests() > 1 && signalled.holds_nothing() {
             let failure = Failure::interrupted();
-            tell(&failure);
+            tell(&message(&failure));
             signal_hook::low_level::exit(failure.exit_code().into());
         }
     });
@@ -72,16 +72,14 @@ fn main() -> ExitCode {
         // Whoever reads our output has read enough, as `head` does.
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
-            tell(&failure);
+            tell(&message(&failure));
             ExitCode::from(failure.exit_code())
         }
     }
 }
 
-/// Prints a failure and its advice on stderr.
-fn tell(failure: &Failure) {
-    eprintln!("error: {failure}");
-    if let Some(hint) = failure.advice() {
-        eprintln!("\nhint: {hint}");
-    }
+/// A failure and its advice.
+fn message(failure: &Failure) -> String {
+    let hint = failure.advice().map_or_else(String::new, |hint| format!("\nhint: {hint}\n"));
+    format!("error: {failure}\n{hint}")
 }

@@ -1,6 +1,7 @@
 //! Progress and notes on the terminal: one line on stderr for each task, nothing where stderr is no terminal.
 
 use std::fmt::Write;
+use std::io::{Write as _, stderr};
 use std::time::Duration;
 
 use indicatif::{HumanCount, ProgressBar, ProgressState, ProgressStyle};
@@ -11,6 +12,11 @@ use seeklab_lab::listener::{Listener, Measure, Notice, Task, TaskListener};
 pub(crate) struct Terminal {
     /// Neither progress nor remarks are shown, warnings are.
     pub(crate) is_quiet: bool,
+}
+
+/// Prints text on stderr. What nobody reads there, as behind `2>&1 | head`, ends nothing.
+pub(crate) fn tell(text: &str) {
+    let _ = stderr().write_all(text.as_bytes());
 }
 
 /// The length of a bar that shows a share.
@@ -31,8 +37,8 @@ impl Listener for Terminal {
 
     fn note(&self, note: &Notice) {
         match note {
-            Notice { is_warning: true, text } => eprintln!("warning: {text}"),
-            Notice { text, .. } if !self.is_quiet => eprintln!("{text}"),
+            Notice { is_warning: true, text } => tell(&format!("warning: {text}\n")),
+            Notice { text, .. } if !self.is_quiet => tell(&format!("{text}\n")),
             Notice { .. } => {}
         }
     }

@@ -11,6 +11,7 @@ use seeklab_lab::session::Session;
 
 use crate::delivery::Delivery;
 use crate::output::{print, print_json};
+use crate::terminal::tell;
 
 use super::frontends::FrontendFlags;
 
@@ -54,7 +55,7 @@ impl Arguments {
         let result = record(session, &options, |endpoints| {
             let text = format!("{} is ready: {endpoints}\nend it with Ctrl-C\n", options.backing.display());
             if self.json {
-                eprint!("{text}")
+                tell(&text)
             } else {
                 print(&text)?
             }

@@ -18,6 +18,7 @@ use seeklab_lab::session::Session;
 use crate::completion;
 use crate::delivery::Delivery;
 use crate::output::{print, print_json};
+use crate::terminal::tell;
 
 use super::criticality::rule;
 use super::frontends::FrontendFlags;
@@ -115,7 +116,7 @@ impl Arguments {
         let result = serve(session, &options, |endpoints| {
             let text = ready(&name, endpoints);
             if self.json {
-                eprint!("{text}")
+                tell(&text)
             } else {
                 print(&text)?
             }

@@ -17,6 +17,7 @@ use seeklab_lab::trace::slice::{SliceOptions, slice};
 
 use crate::output::print_json;
 use crate::standard_input::make_rereadable;
+use crate::terminal::tell;
 
 use super::reading::{Reading, in_brackets, input_path, print_notes};
 
@@ -105,7 +106,7 @@ impl RemapArguments {
         if json {
             return print_json(&result);
         }
-        eprint!("{}", summary(&result));
+        tell(&summary(&result));
         Ok(())
     }
 

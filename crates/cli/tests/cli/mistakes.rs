@@ -379,6 +379,17 @@ fn fault_that_can_never_strike_is_reported_by_every_verb() {
 }
 
 #[test]
+fn errors_that_nobody_reads_keep_their_exit_code() {
+    for (device, code) in [("no-such", 2), ("hp-c2247a", 0)] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_seeklab"));
+        let output = command.args(["simulate", device, "-w", RANDOM]).stderr(writer).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{device}");
+    }
+}
+
+#[test]
 fn load_that_cannot_be_sustained_is_a_failed_check() {
     let bench = Bench::new();
     let run = bench.run(&[
