@@ -14,6 +14,7 @@
 //! # Scope and limits
 //! No I/O, no clock, no randomness: the same records give the same figures on every machine.
 
+pub mod arrival_gaps;
 pub mod character;
 pub mod comparison;
 pub mod confidence;
@@ -31,6 +32,7 @@ mod rounding;
 pub mod seeks;
 pub mod verdict;
 
+pub use arrival_gaps::{ArrivalGaps, ArrivalOutliers, ArrivalSpan};
 pub use character::Character;
 pub use comparison::{Comparison, ComparisonError, ComparisonSummary, Side, compare, compare_where};
 pub use confidence::{BatchMeans, Interval, interval};

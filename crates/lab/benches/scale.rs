@@ -122,6 +122,7 @@ fn measure_model(
             capacity: None,
             split,
             is_open: false,
+            allow_gaps: false,
             times_from: None,
             classes: Classes::default(),
             left_out: LeftOut::default(),

@@ -4,6 +4,9 @@
 
 use std::collections::BTreeSet;
 
+use seeklab_analysis::ArrivalOutliers;
+use seeklab_analysis::arrival_gaps::{GAP_TIMES, YEAR_GAP_TIMES};
+use seeklab_core::Duration;
 use seeklab_traces::{Note, OpenTrace};
 
 use crate::failure::Failure;
@@ -75,4 +78,42 @@ pub(crate) fn check_moved(trace: &OpenTrace, of: u64) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Names the first row far from all others, with its arrival and the gap.
+pub(crate) fn outliers_sentence(found: &ArrivalOutliers) -> String {
+    let (first, gap) = found.outliers[0];
+    let rows: u64 = found.outliers.iter().map(|(span, _)| span.rows).sum();
+    let others = match rows {
+        1 => String::new(),
+        rows => format!(", one of {rows} rows far from the others"),
+    };
+    format!(
+        "row {} arrives at {:.3} s, {:.3} s ({:.1} days) {} the rest of the trace{others}",
+        first.row,
+        first.row_arrival.as_ns() as f64 / 1e9,
+        gap.as_s(),
+        gap.as_s() / 86_400.0,
+        if first.first < found.main.first { "before" } else { "after" },
+    )
+}
+
+/// Returns the command that copies the rows of the main part of the trace.
+pub(crate) fn slice_command(trace: &str, found: &ArrivalOutliers) -> String {
+    let (first, last) = (found.main.first, found.main.last);
+    let length = last.saturating_since(first) + Duration::from_ns(1); // The end is exclusive.
+    format!("seeklab trace slice {trace} -o part.parquet --start {first} --length {length}")
+}
+
+/// Refuses a trace with rows far from all others.
+pub(crate) fn refuse_outliers(trace: &str, found: &ArrivalOutliers) -> Failure {
+    Failure::new(format!(
+        "{trace}: {}, so the clock was probably wrong; allowed are gaps of at most {GAP_TIMES} times the time of all \
+         other rows, or {YEAR_GAP_TIMES} times if they are longer than a year",
+        outliers_sentence(found)
+    ))
+    .hint(format!(
+        "`{}` copies the other rows; --allow-gaps fits to all rows, if the device was idle so long",
+        slice_command(trace, found)
+    ))
 }

@@ -56,7 +56,7 @@ pub(crate) struct Arguments {
         value_name = "KIND",
         value_enum,
         conflicts_with_all = [
-            "model", "device", "capacity", "split", "open", "times_from", "no_limits", "without", "length_classes",
+            "model", "device", "capacity", "split", "open", "allow_gaps", "times_from", "no_limits", "without", "length_classes",
             "queue_classes", "distance_classes", "seed", "report",
         ]
     )]
@@ -85,6 +85,9 @@ pub(crate) struct Arguments {
     /// arrived at an idle device, does so in the prediction
     #[arg(long)]
     open: bool,
+    /// Fit to all rows, even if some arrive so far from all others that the clock was probably wrong
+    #[arg(long)]
+    allow_gaps: bool,
     /// Start of the response times to fit: when the request arrived at the host's queue, or when the driver
     /// received it [default: issue if seeklab captured the trace, otherwise arrival]
     #[arg(long, value_name = "WHEN")]
@@ -173,6 +176,7 @@ impl Arguments {
             capacity: self.capacity,
             split: self.split,
             is_open: self.open,
+            allow_gaps: self.allow_gaps,
             times_from: self.times_from.map(TimesFrom::from),
             classes: Classes {
                 lengths_per_octave: self.length_classes,

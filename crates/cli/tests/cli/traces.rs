@@ -312,3 +312,68 @@ fn verbs_agree_on_the_share_of_sequential_requests() {
     assert_eq!((info.as_f64(), report.as_f64()), (Some(100.0), Some(100.0)));
     assert!(bench.run(&["trace", "info", "t.csv"]).done().contains("100.0 % sequential"));
 }
+
+#[test]
+fn row_decades_from_the_others_is_named_and_not_fitted() {
+    let bench = Bench::new();
+    let head = "arrival_ns,response_ns,op,lbn,blocks\n";
+    let epoch_ns = 1_767_225_600_000_000_000_u64;
+    let rows = |from_ns: u64| -> Vec<String> {
+        (0..200_u64)
+            .map(|row| {
+                format!(
+                    "{},{},read,{},8\n",
+                    from_ns + row * 20_000_000,
+                    5_000_000 + row * 999,
+                    row * 991 % 4096
+                )
+            })
+            .collect()
+    };
+    let wild = |from_ns: u64, place: usize, wild_ns: u64| {
+        let mut rows = rows(from_ns);
+        rows.insert(place, format!("{wild_ns},4000000,read,8,8\n"));
+        head.to_owned() + &rows.concat()
+    };
+    bench.write("sound.csv", head.to_owned() + &rows(epoch_ns).concat());
+    bench.run(&["fit", "sound.csv", "-o", "sound.toml"]).done();
+    let sound = bench.json(&["trace", "info", "sound.csv"]);
+    assert_eq!(sound["traces"][0]["arrival_outliers"], serde_json::json!([]));
+    // The clock began at 1970 for a row, or a bit of a row's time flipped: at the begin, in the middle and at the end.
+    for (name, from_ns, place, wild_ns) in [
+        ("first.csv", epoch_ns, 0, 0),
+        ("last.csv", 0, 200, epoch_ns),
+        ("middle.csv", 0, 77, 1 << 60),
+        ("early.csv", epoch_ns, 120, 7),
+    ] {
+        bench.write(name, wild(from_ns, place, wild_ns));
+        let row = format!("row {} arrives at", place + 1);
+        let printed = bench.run(&["trace", "info", name]).done();
+        let printed = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(printed.contains(&row) && printed.contains("The clock was probably wrong"), "{printed}");
+        let info = bench.json(&["trace", "info", name]);
+        let outlier = &info["traces"][0]["arrival_outliers"][0];
+        assert_eq!(outlier["row"], place as u64 + 1, "{name}");
+        assert_eq!(outlier["arrival_ns"], wild_ns, "{name}");
+        assert_eq!(outlier["rows"], 1, "{name}");
+        assert!(outlier["gap_s"].as_f64().unwrap() > 1e9, "{name}: {outlier}");
+        let fit = ["fit", name, "-o", "x.toml"];
+        bench.run(&fit).fails(&[name, &row, "1000 times", "hint: ", "--allow-gaps", "seeklab trace slice"]);
+        assert!(!bench.path("x.toml").exists());
+        // The command of the hint leaves the other rows, which are fitted as if the wild one had never been there.
+        let command = printed.split('`').find(|part| part.starts_with("seeklab trace slice")).unwrap();
+        let words: Vec<&str> = command.split(' ').skip(1).collect();
+        let sliced = bench.run(&words).done();
+        let part = bench.json(&["trace", "info", "part.parquet"]);
+        assert_eq!(part["traces"][0]["requests"], 200, "{sliced}");
+        assert_eq!(part["traces"][0]["duration_s"], sound["traces"][0]["duration_s"], "{name}");
+        bench.run(&["fit", "part.parquet", "-o", "part.toml"]).done();
+    }
+    bench.run(&["fit", "last.csv", "-o", "x.toml", "--allow-gaps"]).done();
+    // With that option, order counts as before.
+    bench.run(&["fit", "middle.csv", "-o", "y.toml", "--allow-gaps"]).fails(&["row 79", "order of arrival"]);
+    // The rows of another device do not matter.
+    let other = wild(0, 200, epoch_ns).replace("op,", "device,op,").replace("read,", "0,read,");
+    bench.write("other.csv", other.replace("4000000,0,", "4000000,1,"));
+    bench.run(&["fit", "other.csv", "-o", "z.toml", "--device", "0"]).done();
+}

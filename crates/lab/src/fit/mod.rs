@@ -60,6 +60,8 @@ pub struct FitOptions {
     pub split: Ratio,
     /// Predict with the recorded arrival times.
     pub is_open: bool,
+    /// Fit a trace with rows that are far from all others, see [`arrival_gaps`](seeklab_analysis::arrival_gaps).
+    pub allow_gaps: bool,
     /// Start of the response times [default: chosen by the origin of the trace, see [`TimesFrom`]].
     pub times_from: Option<TimesFrom>,
     /// Classes that distinguish requests.
@@ -79,6 +81,7 @@ impl Default for FitOptions {
             capacity: None,
             split: Ratio::new(0.5).expect("a half is a ratio"),
             is_open: false,
+            allow_gaps: false,
             times_from: None,
             classes: Classes::default(),
             left_out: LeftOut::default(),
@@ -247,7 +250,8 @@ pub fn fit(
     options: &FitOptions,
     mut about: BTreeMap<String, String>,
 ) -> Result<Fitted, Failure> {
-    let (survey, metadata) = survey(session, open(&passes::LOOKED_AT)?)?;
+    let name = about.get("trace").map_or("trace", String::as_str);
+    let (survey, metadata) = survey(session, open(&passes::LOOKED_AT)?, name, options)?;
     let device = choose_device(&survey, options.device)?;
     let seen = survey.counts(device);
     let (first, last) = seen.span;

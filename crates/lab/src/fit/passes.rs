@@ -1,13 +1,17 @@
 //! Passes over a trace: one that looks at it, and one by which models are fitted.
 
+use std::collections::BTreeMap;
+
+use seeklab_analysis::ArrivalGaps;
 use seeklab_core::TraceRecord;
 use seeklab_learning::survey::Survey;
 use seeklab_traces::schema::Column;
 use seeklab_traces::{Metadata, OpenTrace, Recorder, Rows};
 
+use super::FitOptions;
 use crate::failure::Failure;
 use crate::session::Session;
-use crate::trace_notes::{check_moved, devices, no_device};
+use crate::trace_notes::{check_moved, devices, no_device, refuse_outliers};
 
 /// The columns that it needs.
 pub(super) const LOOKED_AT: [Column; 7] = [
@@ -20,17 +24,40 @@ pub(super) const LOOKED_AT: [Column; 7] = [
     Column::Blocks,
 ];
 
-/// Returns the requests that a trace holds, and its metadata, read to its end.
-pub(super) fn survey(session: &Session, trace: OpenTrace) -> Result<(Survey, Metadata), Failure> {
+/// Returns the requests that a trace holds, and its metadata, read to its end. `name` is the name of the trace.
+///
+/// # Errors
+/// If rows of a device to be fitted are far from all its others, unless that is allowed, or rows are out of order. The
+/// former is the cause of the latter if a clock was wrong for a row, so it is reported first.
+pub(super) fn survey(
+    session: &Session,
+    trace: OpenTrace,
+    name: &str,
+    options: &FitOptions,
+) -> Result<(Survey, Metadata), Failure> {
     let mut survey = Survey::default();
+    let mut gaps: BTreeMap<u16, ArrivalGaps> = BTreeMap::new();
     let mut rows = 0;
+    let mut disorder = Ok(());
     let trace = each_run(session, trace, "reading the trace", |records, recorder| {
         for run in records.chunk_by(|one, next| one.device == next.device) {
-            survey.take(run, |record| recorder.is_recorders_own(record), rows)?;
+            if disorder.is_ok() {
+                disorder = survey.take(run, |record| recorder.is_recorders_own(record), rows);
+            }
+            if !options.allow_gaps {
+                let gaps = gaps.entry(run[0].device).or_default();
+                let numbered = (rows + 1..).zip(run).filter(|(_, record)| !recorder.is_recorders_own(record));
+                numbered.for_each(|(row, record)| gaps.record(record.arrival, row));
+            }
             rows += run.len() as u64;
         }
         Ok(())
     })?;
+    let mut fitted = gaps.iter().filter(|(number, _)| options.device.is_none_or(|device| device == **number));
+    if let Some(outliers) = fitted.find_map(|(_, gaps)| gaps.outliers()) {
+        return Err(refuse_outliers(name, &outliers));
+    }
+    disorder?;
     check_moved(&trace, rows)?;
     Ok((survey, trace.metadata().clone()))
 }

@@ -5,14 +5,15 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use seeklab_analysis::seeks::Seeks;
-use seeklab_analysis::{Metrics, MetricsSummary};
-use seeklab_core::{Instant, TraceRecord};
+use seeklab_analysis::{ArrivalGaps, ArrivalOutliers, ArrivalSpan, Metrics, MetricsSummary};
+use seeklab_core::{Duration, Instant, TraceRecord};
 use seeklab_traces::OpenTrace;
 use serde::Serialize;
 
 use super::open::TraceOptions;
 use crate::failure::Failure;
 use crate::session::Session;
+use crate::trace_notes::{outliers_sentence, slice_command};
 
 /// Contents of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -53,6 +54,8 @@ pub struct TraceInfo {
     pub options: Vec<UsedOption>,
     /// Metadata of the trace.
     pub metadata: BTreeMap<String, String>,
+    /// Rows whose arrival is so far from all others that a wrong clock is its probable cause. Empty if there are none.
+    pub arrival_outliers: Vec<ArrivalOutlier>,
     /// Missing columns, changes to rows and advice, in sentences.
     pub notes: Vec<String>,
     /// Figures of the requests.
@@ -73,6 +76,19 @@ pub struct UsedOption {
     pub meaning: &'static str,
 }
 
+/// Rows that arrive close to each other, and far from all other rows.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ArrivalOutlier {
+    /// Number of the first of these rows in the trace.
+    pub row: u64,
+    /// Arrival of that row.
+    pub arrival_ns: u64,
+    /// Number of these rows.
+    pub rows: u64,
+    /// Time between these rows and the nearest rows towards the main part of the trace.
+    pub gap_s: f64,
+}
+
 /// Figures of a trace that [`Metrics`] does not have.
 #[derive(Debug, Default)]
 struct Contents {
@@ -89,12 +105,14 @@ struct Contents {
     latest: Instant,
     /// Number of rows that arrived before an earlier row.
     backward: u64,
+    gaps: ArrivalGaps,
 }
 
 impl Contents {
     fn record(&mut self, record: &TraceRecord) {
         let end = record.lbn.saturating_add(u64::from(record.blocks));
         self.requests += 1;
+        self.gaps.record(record.arrival, self.requests);
         *self.devices.entry(record.device).or_default() += 1;
         self.backward += u64::from(record.arrival < self.latest);
         self.latest = self.latest.max(record.arrival);
@@ -107,8 +125,8 @@ impl Contents {
         self.with_breakdown += u64::from(record.breakdown.is_some());
     }
 
-    /// Returns notes on missing columns, changes to rows, and rows that are not in order of arrival.
-    fn notes(&self, trace: &OpenTrace) -> Vec<String> {
+    /// Returns notes on missing columns, changes to rows, rows that are not in order of arrival, and `outliers`.
+    fn notes(&self, trace: &OpenTrace, path: &Path, outliers: Option<&ArrivalOutliers>) -> Vec<String> {
         let missing: Vec<String> = trace.missing_columns().iter().map(ToString::to_string).collect();
         let missing = (!missing.is_empty()).then(|| format!("the format lacks: {}", missing.join(", ")));
         let backward = (self.backward > 0).then(|| {
@@ -118,7 +136,15 @@ impl Contents {
             )
         });
         let changes = trace.notes();
-        missing.into_iter().chain(changes.iter().map(ToString::to_string)).chain(backward).collect()
+        let outliers = outliers.map(|found| {
+            format!(
+                "{}. The clock was probably wrong. Duration, rates and utilisation include the gap. `{}` copies the other rows",
+                outliers_sentence(found),
+                slice_command(&path.display().to_string(), found)
+            )
+        });
+        let changes = changes.iter().map(ToString::to_string);
+        missing.into_iter().chain(changes).chain(backward).chain(outliers).collect()
     }
 }
 
@@ -144,6 +170,7 @@ pub fn info(session: &Session, path: &Path, reading: &TraceOptions) -> Result<Tr
     }
     let metadata = trace.metadata();
     let requests = contents.requests.max(1) as f64;
+    let outliers = contents.gaps.outliers();
     Ok(TraceInfo {
         file: path.display().to_string(),
         format: trace.format(),
@@ -151,7 +178,8 @@ pub fn info(session: &Session, path: &Path, reading: &TraceOptions) -> Result<Tr
         block_size_bytes: block_size.as_bytes(),
         labels: metadata.labels.clone(),
         metadata: metadata.to_pairs().unwrap_or_default().into_iter().collect(),
-        notes: contents.notes(&trace),
+        notes: contents.notes(&trace, path, outliers.as_ref()),
+        arrival_outliers: outliers.as_ref().map(arrival_outliers).unwrap_or_default(),
         devices: contents.devices,
         address_range_blocks: contents.address_range_blocks,
         request_blocks_min: contents.blocks_min.unwrap_or(0),
@@ -175,4 +203,14 @@ pub fn info(session: &Session, path: &Path, reading: &TraceOptions) -> Result<Tr
             .collect(),
         summary: metrics.summary(),
     })
+}
+
+fn arrival_outliers(found: &ArrivalOutliers) -> Vec<ArrivalOutlier> {
+    let outlier = |(span, gap): &(ArrivalSpan, Duration)| ArrivalOutlier {
+        row: span.row,
+        arrival_ns: span.row_arrival.as_ns(),
+        rows: span.rows,
+        gap_s: gap.as_s(),
+    };
+    found.outliers.iter().map(outlier).collect()
 }

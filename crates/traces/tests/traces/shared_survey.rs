@@ -4,8 +4,9 @@
 //! `shared.rs`, `shared_text.rs` and `shared_binary.rs` assert the meaning of each trace (operations, times,
 //! addresses).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use seeklab_analysis::ArrivalGaps;
 use seeklab_traces::{FORMATS, ReadOptions, open_with};
 
 use crate::shared::shared;
@@ -98,4 +99,24 @@ fn no_shared_trace_is_forgotten() {
         }
     }
     assert_eq!(there, known);
+}
+
+#[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
+fn no_shared_trace_has_rows_far_from_all_others() {
+    // Some are of weeks, and hplajw's disks are idle for nights.
+    let folder = shared("");
+    for (name, ..) in FILES {
+        let trace = open_with(FORMATS, &folder.join(name), None, &ReadOptions::default()).unwrap();
+        let (mut all, mut devices) = (ArrivalGaps::default(), BTreeMap::<u16, ArrivalGaps>::new());
+        for (row, record) in (1..).zip(trace) {
+            let record = record.unwrap();
+            all.record(record.arrival, row);
+            devices.entry(record.device).or_default().record(record.arrival, row);
+        }
+        assert_eq!(all.outliers(), None, "{name}");
+        for (device, gaps) in devices {
+            assert_eq!(gaps.outliers(), None, "{name}, device {device}");
+        }
+    }
 }
