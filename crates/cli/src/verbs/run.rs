@@ -220,7 +220,7 @@ impl Arguments {
             retries: self.retries.retries(),
             reconnect_within: self.reconnect.unwrap_or(RECONNECT_WITHIN),
         };
-        Ok(Application::Builtin { builtin, line: line.to_owned(), persistence })
+        Ok(Application::Builtin { builtin: Box::new(builtin), line: line.to_owned(), persistence })
     }
 
     fn application(&self) -> Result<Application, Failure> {

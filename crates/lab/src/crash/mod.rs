@@ -108,7 +108,7 @@ impl CrashOptions {
         let application = match &self.subject {
             Subject::Commands { commands, .. } => Application::Commands(commands.clone()),
             Subject::Builtin { builtin, line } => Application::Builtin {
-                builtin: builtin.clone(),
+                builtin: Box::new(builtin.clone()),
                 line: line.clone(),
                 persistence: Persistence::default(),
             },

@@ -115,7 +115,7 @@ pub enum Application {
     /// One of ours, over NBD.
     Builtin {
         /// Built-in application.
-        builtin: Builtin,
+        builtin: Box<Builtin>,
         /// Application as requested by the user.
         line: String,
         /// Treatment of requests that fail.
