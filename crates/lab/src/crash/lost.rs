@@ -97,8 +97,8 @@ fn missing(completion: &Completion, durable: &BlockSet) -> BlockSet {
 mod tests {
     use proptest::prelude::*;
     use seeklab_core::{
-        Breakdown, BufferOutcome, DataEffect, Effect, Event, FaultSet, Outcome, Request, RequestId, Tearing,
-        TornContents,
+        Breakdown, BufferOutcome, DataEffect, Effect, Event, FaultSet, Outcome, Request, RequestId, Status,
+        Tearing, TornContents,
     };
     use seeklab_devices::torn::Part;
 
@@ -170,6 +170,8 @@ mod tests {
         submitted: u64,
         takes: u64,
         effect: Effect,
+        /// Blocks that are good before the first bad one, of a write that fails.
+        good_blocks: Option<u32>,
         durable: u8,
     }
 
@@ -178,15 +180,17 @@ mod tests {
         let effect =
             prop::sample::select(vec![Effect::None, Effect::None, Effect::Torn(1), Effect::Misdirected(5)]);
         let place = (0..BLOCKS - 13, 1_u32..8, prop::bool::weighted(0.2));
-        (op, place, 0_u64..100, 1_u64..30, effect, any::<u8>()).prop_map(
-            |(op, (lbn, blocks, fua), submitted, takes, effect, durable)| Draft {
+        let good_blocks = prop::option::weighted(0.2, 0_u32..8);
+        (op, place, 0_u64..100, 1_u64..30, effect, good_blocks, any::<u8>()).prop_map(
+            |(op, (lbn, blocks, fua), submitted, takes, effect, good_blocks, durable)| Draft {
                 op,
                 lbn,
                 blocks,
                 fua,
                 submitted,
                 takes,
-                effect: if op == Operation::Write { effect } else { Effect::None },
+                effect: if op == Operation::Write && good_blocks.is_none() { effect } else { Effect::None },
+                good_blocks: good_blocks.map(|good_blocks| good_blocks % blocks),
                 durable,
             },
         )
@@ -196,7 +200,9 @@ mod tests {
         fn completion(&self, id: u64) -> Completion {
             let request = Request { fua: self.fua, ..Request::new(id, self.op, self.lbn, self.blocks) };
             let completed = us(self.submitted + self.takes);
-            let outcome = Outcome { effect: DataEffect::new(self.effect), ..Outcome::ok(&request) };
+            let ok = Outcome { effect: DataEffect::new(self.effect), ..Outcome::ok(&request) };
+            let failed = |good_blocks| Outcome { status: Status::MediumError, good_blocks, ..ok };
+            let outcome = self.good_blocks.map_or(ok, failed);
             Completion {
                 request,
                 submitted: us(self.submitted),
@@ -248,7 +254,8 @@ mod tests {
                 if one.request.op == Operation::Discard || one.completed > cut {
                     continue;
                 }
-                let count = (0..u64::from(one.request.blocks)).filter(|offset| is_lost(index, *offset)).count();
+                let good_blocks = u64::from(one.outcome.good_blocks);
+                let count = (0..good_blocks).filter(|offset| is_lost(index, *offset)).count();
                 if count > 0 {
                     expected.push((index as u64, count as u64, is_flushed(one)));
                 }
