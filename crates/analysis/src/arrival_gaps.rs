@@ -12,7 +12,7 @@
 //!
 //! # Scope and limits
 //! One pass in bounded memory. Every gap counts that is longer than all that is no such gap. There are always fewer than
-//! [`SPANS_MAX`] of them, so spans that are joined to save memory never have one between them. Rows with more different
+//! `SPANS_MAX` of them, so spans that are joined to save memory never have one between them. Rows with more different
 //! wrong times are not recognised.
 
 use seeklab_core::{Duration, Instant};

@@ -143,7 +143,7 @@ impl Running {
 }
 
 /// The system as an application sees it: what a process does is added to its plan. The operations on files are in
-/// [`file_system`](super::file_system).
+/// `file_system`.
 #[derive(Debug)]
 pub struct System<'a> {
     pub(super) files: &'a mut FileSystem,
