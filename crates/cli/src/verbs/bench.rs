@@ -1,26 +1,21 @@
 //! `seeklab bench`: measures a real target, or a model in virtual time.
 
-use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use clap_complete::ArgValueCompleter;
 use seeklab_lab::bench::{BenchOptions, BenchResult, Late, Ramp, bench};
-use seeklab_lab::crates::core::{ByteSize, Duration, Ratio, Seed};
+use seeklab_lab::crates::core::{ByteSize, Duration, Seed};
 use seeklab_lab::crates::emulator::clock::Pacing;
 use seeklab_lab::crates::report::{Page, TextTable, folded, render_page_html};
-use seeklab_lab::crates::traces::Setting;
-use seeklab_lab::crates::workloads::replay::{ArrivalMode, Beyond, Population};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
-use seeklab_lab::trace::STANDARD_INPUT;
 use seeklab_lab::workload::WorkloadOptions;
 
+use super::arrivals::ArrivalFlags;
 use super::reading::input_path;
+use super::replay::{ReplayFlags, parse_workload};
 use super::retries::RetryFlags;
 use super::setup::SetupFlags;
-use super::simulate::{parse_beyond, parse_closed, parse_scaled};
-use crate::completion;
 use crate::delivery::Delivery;
 use crate::output::{json_text, print, print_json};
 use crate::standard_input::make_rereadable;
@@ -42,7 +37,7 @@ pub(crate) struct Arguments {
     /// Block device, file, NBD URI, model:DEVICE, psync:PATH or null
     target: String,
     /// Workload: a trace, a TOML file, or a line that describes it. `-` is a trace or TOML on standard input
-    #[arg(long, short, value_name = "W", value_parser = workload)]
+    #[arg(long, short, value_name = "W", value_parser = parse_workload)]
     workload: String,
     /// Time that counts [default: until the workload ends]
     #[arg(long, value_name = "TIME")]
@@ -85,34 +80,10 @@ pub(crate) struct Arguments {
     /// Let the workload overwrite what the target holds: its name, typed again
     #[arg(long, value_name = "TARGET")]
     destroy: Option<String>,
-    /// Send requests at the arrival times of the trace or process [default: on, unless the workload defines other
-    /// arrivals]
-    #[arg(long, group = "arrivals")]
-    open: bool,
-    /// Keep N requests outstanding. `auto`: the mean number outstanding in the trace
-    #[arg(long, value_name = "N", group = "arrivals", value_parser = parse_closed)]
-    closed: Option<Population>,
-    /// Send requests as with --open, with the interarrival times divided by F
-    #[arg(long, value_name = "F", group = "arrivals", value_parser = parse_scaled)]
-    scaled: Option<Ratio>,
-    /// Send one request at a time, with the trace's think time from each completion to the next arrival
-    #[arg(long, group = "arrivals")]
-    think: bool,
-    /// A request that followed a completion in the trace follows it in the run. Needs completion times
-    #[arg(long, group = "arrivals")]
-    follow: bool,
-    /// Treatment of requests of a trace beyond the end of the target: error, wrap, scale or drop [default: error]
-    #[arg(long, value_name = "WHAT", value_parser = parse_beyond)]
-    beyond: Option<Beyond>,
-    /// Format of the trace [default: guessed]
-    #[arg(long, value_name = "FORMAT", add = ArgValueCompleter::new(completion::format))]
-    format: Option<String>,
-    /// Block size of a trace that does not record its own [default: 512B]
-    #[arg(long, value_name = "SIZE")]
-    block_size: Option<ByteSize>,
-    /// Set an option of the format of the trace. `seeklab trace formats` lists the options
-    #[arg(long, value_name = "NAME=VALUE")]
-    format_option: Vec<Setting>,
+    #[command(flatten)]
+    arrivals: ArrivalFlags,
+    #[command(flatten)]
+    replay: ReplayFlags,
     /// Trace with the interarrival times for a workload with `process = "shaped"`
     #[arg(long, value_name = "TRACE", value_parser = input_path())]
     shape: Option<PathBuf>,
@@ -154,11 +125,6 @@ enum PacingName {
     Balanced,
     /// Never spin. Arrivals are as late as the kernel's wake-ups
     Frugal,
-}
-
-/// Parses a workload. `-` is standard input.
-fn workload(text: &str) -> Result<String, Infallible> {
-    Ok(if text == "-" { STANDARD_INPUT } else { text }.to_owned())
 }
 
 fn parse_ramp(text: &str) -> Result<Ramp, String> {
@@ -213,28 +179,16 @@ impl Arguments {
     }
 
     fn options(&self) -> BenchOptions {
-        let arrivals = match (self.closed, self.scaled) {
-            (Some(population), _) => Some(ArrivalMode::Closed(population)),
-            (_, Some(factor)) => Some(ArrivalMode::Scaled(factor)),
-            _ if self.open => Some(ArrivalMode::Open),
-            _ if self.think => Some(ArrivalMode::Think),
-            _ if self.follow => Some(ArrivalMode::Follow),
-            _ => None,
-        };
         BenchOptions {
             target: self.target.clone(),
             setup: self.setup.setup(),
             workload: self.workload.clone(),
             workload_options: WorkloadOptions {
-                arrivals,
+                arrivals: self.arrivals.mode(),
                 requests: self.requests,
                 retries: self.retries.retries(),
-                beyond: self.beyond,
-                format: self.format.clone(),
-                block_size: self.block_size,
-                settings: self.format_option.clone(),
                 shape: self.shape.clone(),
-                ..WorkloadOptions::default()
+                ..self.replay.options()
             },
             seed: self.seed,
             duration: self.duration,

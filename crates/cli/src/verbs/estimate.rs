@@ -1,26 +1,24 @@
 //! `seeklab estimate`: estimates response times by arithmetic.
 
-use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap_complete::ArgValueCompleter;
-use seeklab_lab::crates::core::{ByteSize, Ratio, Seed};
+use seeklab_lab::crates::core::{Ratio, Seed};
 use seeklab_lab::crates::report::{Page, TextTable, folded, render_page_html};
-use seeklab_lab::crates::traces::Setting;
 use seeklab_lab::crates::workloads::JobsSpec;
-use seeklab_lab::crates::workloads::replay::{ArrivalMode, Beyond, Population};
+use seeklab_lab::crates::workloads::replay::{ArrivalMode, Population};
 use seeklab_lab::estimate::{
     Bound, EstimateOptions, JobsEstimateOptions, TraceEstimateOptions, Vary, estimate, estimate_jobs,
     estimate_trace, stream_of_jobs,
 };
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
-use seeklab_lab::trace::STANDARD_INPUT;
 use seeklab_lab::workload::WorkloadOptions;
 
+use super::arrivals::{parse_closed, parse_scaled};
+use super::replay::{ReplayFlags, parse_workload};
 use super::setup::SetupFlags;
-use super::simulate::{parse_beyond, parse_closed, parse_scaled};
 use crate::completion;
 use crate::delivery::Delivery;
 use crate::output::{print, print_json};
@@ -47,7 +45,7 @@ pub(crate) struct Arguments {
     #[arg(add = ArgValueCompleter::new(completion::device))]
     device: Vec<String>,
     /// Workload: a trace, a TOML file, or a line that describes it. `-` is a trace or TOML on standard input
-    #[arg(long, short, value_name = "W", value_parser = workload)]
+    #[arg(long, short, value_name = "W", value_parser = parse_workload)]
     workload: String,
     /// Take the arrival times of the trace or process [default: on, unless the workload defines other arrivals]
     #[arg(long, group = "arrivals")]
@@ -73,29 +71,14 @@ pub(crate) struct Arguments {
     /// Maximum number of requests of a trace [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     requests: Option<u64>,
-    /// Treatment of requests of a trace beyond the end of the device: error, wrap, scale or drop [default: error]
-    #[arg(long, value_name = "WHAT", value_parser = parse_beyond)]
-    beyond: Option<Beyond>,
-    /// Format of the trace [default: guessed]
-    #[arg(long, value_name = "FORMAT", add = ArgValueCompleter::new(completion::format))]
-    format: Option<String>,
-    /// Block size of a trace that does not record its own [default: 512B]
-    #[arg(long, value_name = "SIZE")]
-    block_size: Option<ByteSize>,
-    /// Set an option of the format of the trace. `seeklab trace formats` lists the options
-    #[arg(long, value_name = "NAME=VALUE")]
-    format_option: Vec<Setting>,
+    #[command(flatten)]
+    replay: ReplayFlags,
     /// Write a report with the response curve
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
-}
-
-/// Parses a workload. `-` is standard input.
-fn workload(text: &str) -> Result<String, Infallible> {
-    Ok(if text == "-" { STANDARD_INPUT } else { text }.to_owned())
 }
 
 impl Arguments {
@@ -128,7 +111,7 @@ impl Arguments {
             ("--until", self.until.is_some()),
             ("--vary", self.vary.is_some()),
             ("--open, --closed and --scaled", options.workload_options.arrivals.is_some()),
-            ("--beyond", self.beyond.is_some()),
+            ("--beyond", options.workload_options.beyond.is_some()),
             ("--scheduler, --bare, --set, --fault and --faults", self.setup.is_given()),
         ];
         if let Some((option, _)) = is_given.into_iter().find(|(_, is_given)| *is_given) {
@@ -169,11 +152,7 @@ impl Arguments {
             workload_options: WorkloadOptions {
                 arrivals,
                 requests: self.requests,
-                beyond: self.beyond,
-                format: self.format.clone(),
-                block_size: self.block_size,
-                settings: self.format_option.clone(),
-                ..WorkloadOptions::default()
+                ..self.replay.options()
             },
             seed: self.seed,
             until: self.until,

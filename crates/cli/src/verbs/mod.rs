@@ -1,5 +1,6 @@
 //! One file for each verb.
 
+mod arrivals;
 mod criticality;
 mod fit_jobs;
 mod fit_sweep;
@@ -8,6 +9,7 @@ mod pace;
 mod parameters;
 mod queue;
 mod reading;
+mod replay;
 mod retries;
 mod setup;
 mod system_page;

@@ -1,22 +1,20 @@
 //! `seeklab simulate`: simulates a workload on one or more devices.
 
-use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap_complete::ArgValueCompleter;
-use seeklab_lab::crates::core::{ByteSize, Limits, Ratio, Seed};
+use seeklab_lab::crates::core::{Limits, Seed};
 use seeklab_lab::crates::report::{render_html, render_terminal};
-use seeklab_lab::crates::traces::Setting;
-use seeklab_lab::crates::workloads::replay::{ArrivalMode, Beyond, Population};
 use seeklab_lab::events::Until;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 use seeklab_lab::simulate::{SimulateOptions, simulate};
-use seeklab_lab::trace::STANDARD_INPUT;
 use seeklab_lab::workload::WorkloadOptions;
 
+use super::arrivals::ArrivalFlags;
 use super::reading::input_path;
+use super::replay::{ReplayFlags, parse_workload};
 use super::retries::RetryFlags;
 use super::setup::SetupFlags;
 
@@ -46,27 +44,13 @@ pub(crate) struct Arguments {
     #[arg(required = true, add = ArgValueCompleter::new(completion::device))]
     device: Vec<String>,
     /// Workload: a trace, a TOML file, or a line that describes it. `-` is a trace or TOML on standard input
-    #[arg(long, short, value_name = "W", value_parser = workload)]
+    #[arg(long, short, value_name = "W", value_parser = parse_workload)]
     workload: String,
     /// Run the processes of a system-level trace on a host [default: on for such a trace]
     #[arg(long, group = "arrivals")]
     system: bool,
-    /// Send requests at the arrival times of the trace or process [default: on, unless the workload defines other
-    /// arrivals]
-    #[arg(long, group = "arrivals")]
-    open: bool,
-    /// Keep N requests outstanding. `auto`: the mean number outstanding in the trace
-    #[arg(long, value_name = "N", group = "arrivals", value_parser = parse_closed)]
-    closed: Option<Population>,
-    /// Send requests as with --open, with the interarrival times divided by F
-    #[arg(long, value_name = "F", group = "arrivals", value_parser = parse_scaled)]
-    scaled: Option<Ratio>,
-    /// Send one request at a time, with the trace's think time from each completion to the next arrival
-    #[arg(long, group = "arrivals")]
-    think: bool,
-    /// A request that followed a completion in the trace follows it in the simulation. Needs completion times
-    #[arg(long, group = "arrivals")]
-    follow: bool,
+    #[command(flatten)]
+    arrivals: ArrivalFlags,
     #[command(flatten)]
     retries: RetryFlags,
     #[command(flatten)]
@@ -77,22 +61,12 @@ pub(crate) struct Arguments {
     /// Maximum number of requests [default: all of the workload]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     requests: Option<u64>,
-    /// Treatment of requests of a trace beyond the end of the device: error, wrap, scale or drop [default: error]
-    #[arg(long, value_name = "WHAT", value_parser = parse_beyond)]
-    beyond: Option<Beyond>,
+    #[command(flatten)]
+    replay: ReplayFlags,
     /// Stop if an open load has this many requests outstanding: the device cannot sustain it
     #[arg(long, value_name = "N", default_value_t = Limits::default().outstanding_max as u64,
           value_parser = clap::value_parser!(u64).range(1..))]
     max_outstanding: u64,
-    /// Format of the trace [default: guessed]
-    #[arg(long, value_name = "FORMAT", add = ArgValueCompleter::new(completion::format))]
-    format: Option<String>,
-    /// Block size of a trace that does not record its own [default: 512B]
-    #[arg(long, value_name = "SIZE")]
-    block_size: Option<ByteSize>,
-    /// Set an option of the format of the trace. `seeklab trace formats` lists the options
-    #[arg(long, value_name = "NAME=VALUE")]
-    format_option: Vec<Setting>,
     /// Trace with the interarrival times for a workload with `process = "shaped"`
     #[arg(long, value_name = "TRACE", value_parser = input_path())]
     shape: Option<PathBuf>,
@@ -123,33 +97,6 @@ pub(crate) struct Arguments {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
-}
-
-/// Parses a workload. `-` is standard input.
-fn workload(text: &str) -> Result<String, Infallible> {
-    Ok(if text == "-" { STANDARD_INPUT } else { text }.to_owned())
-}
-
-pub(super) fn parse_closed(text: &str) -> Result<Population, String> {
-    text.parse().map_err(|_| "a population is 1 or more, or `auto`".to_owned())
-}
-
-pub(super) fn parse_scaled(text: &str) -> Result<Ratio, String> {
-    match text.parse() {
-        Ok(factor) if factor > Ratio::ZERO => Ok(factor),
-        Ok(_) => Err("a factor is above 0".to_owned()),
-        Err(error) => Err(format!("{error}")),
-    }
-}
-
-pub(super) fn parse_beyond(text: &str) -> Result<Beyond, String> {
-    match text {
-        "error" => Ok(Beyond::Error),
-        "wrap" => Ok(Beyond::Wrap),
-        "scale" => Ok(Beyond::Scale),
-        "drop" => Ok(Beyond::Drop),
-        _ => Err("error, wrap, scale and drop are allowed".to_owned()),
-    }
 }
 
 impl Arguments {
@@ -188,25 +135,14 @@ impl Arguments {
     }
 
     fn workload_options(&self) -> WorkloadOptions {
-        let arrivals = match (self.closed, self.scaled) {
-            (Some(population), _) => Some(ArrivalMode::Closed(population)),
-            (_, Some(factor)) => Some(ArrivalMode::Scaled(factor)),
-            _ if self.open => Some(ArrivalMode::Open),
-            _ if self.think => Some(ArrivalMode::Think),
-            _ if self.follow => Some(ArrivalMode::Follow),
-            _ => None,
-        };
         WorkloadOptions {
-            arrivals,
+            arrivals: self.arrivals.mode(),
             requests: self.requests,
             retries: self.retries.retries(),
-            beyond: self.beyond,
-            format: self.format.clone(),
-            block_size: self.block_size,
-            settings: self.format_option.clone(),
             shape: self.shape.clone(),
             host: self.host.clone(),
             system: self.system,
+            ..self.replay.options()
         }
     }
 }

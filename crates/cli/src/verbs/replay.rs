@@ -1,0 +1,58 @@
+//! Options for a workload that is a trace, shared by the verbs that take one.
+
+use std::convert::Infallible;
+
+use clap::Args;
+use clap_complete::ArgValueCompleter;
+use seeklab_lab::crates::core::ByteSize;
+use seeklab_lab::crates::traces::Setting;
+use seeklab_lab::crates::workloads::replay::Beyond;
+use seeklab_lab::trace::STANDARD_INPUT;
+use seeklab_lab::workload::WorkloadOptions;
+
+use crate::completion;
+
+/// Options for a workload that is a trace.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ReplayFlags {
+    /// Treatment of requests of a trace beyond the end of the device: error, wrap, scale or drop [default: error]
+    #[arg(long, value_name = "WHAT", value_parser = parse_beyond)]
+    beyond: Option<Beyond>,
+    /// Format of the trace [default: guessed]
+    #[arg(long, value_name = "FORMAT", add = ArgValueCompleter::new(completion::format))]
+    format: Option<String>,
+    /// Block size of a trace that does not record its own [default: 512B]
+    #[arg(long, value_name = "SIZE")]
+    block_size: Option<ByteSize>,
+    /// Set an option of the format of the trace. `seeklab trace formats` lists the options
+    #[arg(long, value_name = "NAME=VALUE")]
+    format_option: Vec<Setting>,
+}
+
+impl ReplayFlags {
+    /// Options for the laboratory, the others at their defaults.
+    pub(crate) fn options(&self) -> WorkloadOptions {
+        WorkloadOptions {
+            beyond: self.beyond,
+            format: self.format.clone(),
+            block_size: self.block_size,
+            settings: self.format_option.clone(),
+            ..WorkloadOptions::default()
+        }
+    }
+}
+
+fn parse_beyond(text: &str) -> Result<Beyond, String> {
+    match text {
+        "error" => Ok(Beyond::Error),
+        "wrap" => Ok(Beyond::Wrap),
+        "scale" => Ok(Beyond::Scale),
+        "drop" => Ok(Beyond::Drop),
+        _ => Err("error, wrap, scale and drop are allowed".to_owned()),
+    }
+}
+
+/// Parses a workload. `-` is standard input.
+pub(crate) fn parse_workload(text: &str) -> Result<String, Infallible> {
+    Ok(if text == "-" { STANDARD_INPUT } else { text }.to_owned())
+}
