@@ -97,7 +97,7 @@ fn recorded(steps: u64) -> Host {
     let files = (0..FILES * 2).map(|file| RecordedFile {
         pages: FILE_PAGES,
         extents: vec![RecordedExtent { first: 0, address: 4096 + file * FILE_PAGES, pages: FILE_PAGES }],
-        is_cached: false,
+        ..RecordedFile::default()
     });
     let action = |number: u64| {
         let file = (number / 16 % FILES) as u32;
@@ -122,7 +122,7 @@ fn recorded(steps: u64) -> Host {
     let step = |number| RecordedStep { computing: Duration::from_us(2), action: action(number) };
     let steps: Arc<[RecordedStep]> = (0..steps).map(step).collect();
     let thread = RecordedThread { start: Duration::ZERO, steps };
-    let recording = Recording { files: files.collect(), threads: vec![thread] };
+    let recording = Recording { files: files.collect(), threads: vec![thread], ..Recording::default() };
     // Less memory than the files have, so that the device has work all the time.
     let settings = HostSettings { memory: Some(ByteSize::from_bytes(32 << 20)), ..HostSettings::default() };
     Host::of_recording(recording, &settings, TARGET, Seed(1)).expect("the files fit the device")

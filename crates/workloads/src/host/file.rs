@@ -53,8 +53,12 @@ impl File {
             address: self.address(first),
             pages: self.extent_pages.min(self.pages - first),
         });
-        let recorded =
-            RecordedFile { pages: self.pages, extents: extents.collect(), is_cached: self.is_cached };
+        let recorded = RecordedFile {
+            pages: self.pages,
+            extents: extents.collect(),
+            is_cached: self.is_cached,
+            allocations: Vec::new(),
+        };
         LinuxFileSource { recorded: Arc::new(recorded), each_pages: self.each_pages }
     }
 

@@ -18,6 +18,26 @@ pub struct Recording {
     pub files: Vec<RecordedFile>,
     /// Threads, by number. The task is all of them.
     pub threads: Vec<RecordedThread>,
+    /// Where the file system put new data, by number.
+    pub pools: Vec<RecordedPool>,
+}
+
+/// Blocks that the file system gave to new data, one after the other.
+///
+/// Which data get which of them follows from the order in which a host writes, as it does in a file system.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RecordedPool {
+    /// Parts of the device, in the order in which the file system gave them.
+    pub places: Vec<RecordedPlace>,
+}
+
+/// Blocks of the device that follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordedPlace {
+    /// Address of the first one, in blocks of 4 KiB.
+    pub address: u64,
+    /// Number of blocks.
+    pub pages: u64,
 }
 
 /// A file of the traced file system.
@@ -29,6 +49,19 @@ pub struct RecordedFile {
     pub extents: Vec<RecordedExtent>,
     /// True if the file is in the page cache at the start, as far as it fits.
     pub is_cached: bool,
+    /// Parts that are new: they get their places when they are first written. In order, without overlap.
+    pub allocations: Vec<RecordedAllocation>,
+}
+
+/// A part of a file that gets its place when one of its blocks is first written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordedAllocation {
+    /// First block of the file, of 4 KiB.
+    pub first: u64,
+    /// Number of blocks.
+    pub pages: u64,
+    /// Number of the pool that has the places.
+    pub pool: u32,
 }
 
 /// Blocks of a file that follow each other on the device.
@@ -184,6 +217,51 @@ impl RecordedFile {
         let within = index - extent.first;
         (within < extent.pages).then(|| (extent.address + within, extent.pages - within))
     }
+
+    /// Takes the part that gets its place with block `index`. `None` if the block has its place.
+    pub(super) fn take_allocation(&mut self, index: u64) -> Option<RecordedAllocation> {
+        let position = self.allocation_of(index)?;
+        Some(self.allocations.remove(position))
+    }
+
+    /// Returns true if a block gets its place when it is written.
+    pub(super) fn is_unallocated(&self, index: u64) -> bool {
+        self.allocation_of(index).is_some()
+    }
+
+    fn allocation_of(&self, index: u64) -> Option<usize> {
+        let after = self.allocations.partition_point(|part| part.first <= index);
+        let position = after.checked_sub(1)?;
+        let part = self.allocations[position];
+        (index - part.first < part.pages).then_some(position)
+    }
+
+    /// Gives places to the blocks from `first` on. They replace those that the blocks had.
+    pub(super) fn set_places(&mut self, first: u64, places: &[RecordedPlace]) {
+        let end = first + places.iter().map(|place| place.pages).sum::<u64>();
+        let mut extents = Vec::with_capacity(self.extents.len() + places.len());
+        for extent in &self.extents {
+            let extent_end = extent.first + extent.pages;
+            if extent.first < first {
+                extents.push(RecordedExtent { pages: extent.pages.min(first - extent.first), ..*extent });
+            }
+            if extent_end > end {
+                let skipped = end.saturating_sub(extent.first);
+                extents.push(RecordedExtent {
+                    first: extent.first + skipped,
+                    address: extent.address + skipped,
+                    pages: extent.pages - skipped,
+                });
+            }
+        }
+        let mut next = first;
+        for place in places {
+            extents.push(RecordedExtent { first: next, address: place.address, pages: place.pages });
+            next += place.pages;
+        }
+        extents.sort_unstable_by_key(|extent| extent.first);
+        self.extents = extents;
+    }
 }
 
 #[cfg(test)]
@@ -196,8 +274,32 @@ mod tests {
             RecordedExtent { first: 2, address: 100, pages: 3 },
             RecordedExtent { first: 8, address: 50, pages: 1 },
         ];
-        let file = RecordedFile { pages: 9, extents, is_cached: false };
+        let file = RecordedFile { pages: 9, extents, ..RecordedFile::default() };
         let places = [0, 2, 4, 5, 8, 9].map(|index| file.place(index));
         assert_eq!(places, [None, Some((100, 3)), Some((102, 1)), None, Some((50, 1)), None]);
+    }
+
+    #[test]
+    fn places_of_new_data_replace_those_of_the_recording() {
+        let extents = vec![
+            RecordedExtent { first: 0, address: 100, pages: 10 },
+            RecordedExtent { first: 12, address: 500, pages: 4 },
+        ];
+        let mut file = RecordedFile { pages: 16, extents, ..RecordedFile::default() };
+        file.set_places(
+            4,
+            &[RecordedPlace { address: 200, pages: 3 }, RecordedPlace { address: 300, pages: 6 }],
+        );
+        let extents: Vec<_> = file.extents.iter().map(|one| (one.first, one.address, one.pages)).collect();
+        assert_eq!(extents, [(0, 100, 4), (4, 200, 3), (7, 300, 6), (13, 501, 3)]);
+    }
+
+    #[test]
+    fn a_part_gets_its_place_once() {
+        let part = RecordedAllocation { first: 4, pages: 2, pool: 7 };
+        let mut file = RecordedFile { pages: 8, allocations: vec![part], ..RecordedFile::default() };
+        assert_eq!([3, 4, 5, 6].map(|index| file.is_unallocated(index)), [false, true, true, false]);
+        assert_eq!((file.take_allocation(6), file.take_allocation(5)), (None, Some(part)));
+        assert_eq!(file.take_allocation(5), None);
     }
 }

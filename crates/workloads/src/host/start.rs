@@ -41,7 +41,13 @@ impl Host {
         let files = file::lay_out(&spec.files, device_pages)?;
         let Definitions { definitions, is_forked, locks, pipes } = definitions(spec, &settings)?;
         let linux = (spec.host.profile == Profile::Linux).then(|| {
-            Box::new(Linux::new(files.iter().map(File::source), Vec::new(), device_pages, &settings))
+            Box::new(Linux::new(
+                files.iter().map(File::source),
+                Vec::new(),
+                Vec::new(),
+                device_pages,
+                &settings,
+            ))
         });
         let mut host = Self::idle(settings, block_bytes, definitions, seed);
         (host.files, host.linux) = (files, linux);
@@ -94,7 +100,13 @@ impl Host {
         let starts: Vec<Duration> = recording.threads.iter().map(|thread| thread.start).collect();
         let files = recording.files.into_iter();
         let files = files.map(|file| LinuxFileSource { recorded: Arc::new(file), each_pages: u64::MAX });
-        host.linux = Some(Box::new(Linux::new(files, recording.threads, device_pages, &host.settings)));
+        host.linux = Some(Box::new(Linux::new(
+            files,
+            recording.threads,
+            recording.pools,
+            device_pages,
+            &host.settings,
+        )));
         host.add_syncer();
         host.fill_cache();
         for (number, start) in starts.into_iter().enumerate().filter(|(number, _)| !is_started[*number]) {
@@ -129,7 +141,8 @@ impl Host {
         let kinds = application.kinds().len();
         let definitions = vec![Definition { program: Vec::new(), is_task: true }; kinds];
         let mut host = Self::idle(settings, block_bytes, definitions, seed);
-        host.linux = Some(Box::new(Linux::new([].into_iter(), Vec::new(), device_pages, &host.settings)));
+        host.linux =
+            Some(Box::new(Linux::new([].into_iter(), Vec::new(), Vec::new(), device_pages, &host.settings)));
         host.has_journal = files.has_journal();
         host.application = Some(Box::new(Running::new(application, files)));
         host.add_syncer();

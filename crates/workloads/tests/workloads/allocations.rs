@@ -146,10 +146,14 @@ fn warm_host_of_a_recording_does_not_allocate() {
     };
     let file = |address| {
         let extents = vec![RecordedExtent { first: 0, address, pages: 2002 }];
-        RecordedFile { pages: 2002, extents, is_cached: false }
+        RecordedFile { pages: 2002, extents, ..RecordedFile::default() }
     };
     let threads = (0..2).map(|number| RecordedThread { start: Duration::ZERO, steps: steps(number) });
-    let recording = Recording { files: vec![file(10_000), file(20_000)], threads: threads.collect() };
+    let recording = Recording {
+        files: vec![file(10_000), file(20_000)],
+        threads: threads.collect(),
+        ..Recording::default()
+    };
     let settings = HostSettings { memory: Some("2MiB".parse().expect("a size")), ..HostSettings::default() };
     check(
         "recording",

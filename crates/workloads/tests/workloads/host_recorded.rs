@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use seeklab_core::{Duration, Instant, Operation, Seed};
 use seeklab_workloads::AddressSpace;
 use seeklab_workloads::host::{
-    Host, HostSettings, RecordedAction, RecordedExtent, RecordedFile, RecordedStep, RecordedThread, Recording,
+    Host, HostSettings, RecordedAction, RecordedAllocation, RecordedExtent, RecordedFile, RecordedPlace,
+    RecordedPool, RecordedStep, RecordedThread, Recording,
 };
 
 use crate::common::{Server, Service, TARGET};
@@ -34,11 +35,16 @@ fn thread(steps: &[(u64, RecordedAction)]) -> RecordedThread {
 }
 
 fn file(address: u64, pages: u64) -> RecordedFile {
-    RecordedFile { pages, extents: vec![RecordedExtent { first: 0, address, pages }], is_cached: false }
+    RecordedFile {
+        pages,
+        extents: vec![RecordedExtent { first: 0, address, pages }],
+        ..RecordedFile::default()
+    }
 }
 
 fn host_of(files: Vec<RecordedFile>, threads: Vec<RecordedThread>) -> Host {
-    Host::of_recording(Recording { files, threads }, &free(), TARGET, Seed(1)).expect("it fits")
+    Host::of_recording(Recording { files, threads, ..Recording::default() }, &free(), TARGET, Seed(1))
+        .expect("it fits")
 }
 
 fn run(files: Vec<RecordedFile>, threads: Vec<RecordedThread>) -> Run {
@@ -189,7 +195,8 @@ fn deleted_file_is_not_written_and_waits_for_what_is_being_written() {
 #[test]
 fn cpu_speed_divides_computing_times_alone() {
     let steps = [(8_000, read(0, 4)), (4_000, RecordedAction::Sleep { time: Duration::from_ms(5) })];
-    let recording = Recording { files: vec![file(1000, 4)], threads: vec![thread(&steps)] };
+    let recording =
+        Recording { files: vec![file(1000, 4)], threads: vec![thread(&steps)], ..Recording::default() };
     let mut settings = free();
     settings.override_with("cpu_speed=4").expect("the line is right");
     let host = Host::of_recording(recording, &settings, TARGET, Seed(1)).expect("it fits");
@@ -205,7 +212,7 @@ fn too_small_a_device_is_refused() {
         (vec![file(0, 2)], metadata(1000, false, false)),
         (Vec::new(), RecordedAction::MetadataAhead { address: 990, pages: 11 }),
     ] {
-        let recording = Recording { files, threads: vec![thread(&[(0, action)])] };
+        let recording = Recording { files, threads: vec![thread(&[(0, action)])], ..Recording::default() };
         let error =
             Host::of_recording(recording.clone(), &free(), small, Seed(1)).expect_err("it is too small");
         assert!(error.to_string().contains("beyond the device") && error.advice().is_some(), "{error}");
@@ -248,7 +255,7 @@ proptest! {
         let first: Vec<_> =
             first.into_iter().filter(|(_, action)| !matches!(action, RecordedAction::Await { .. })).collect();
         let computing: u64 = first.iter().chain(&second).map(|(us, _)| us).sum();
-        let recording = Recording { files: vec![file(1000, 64)], threads: vec![thread(&first), thread(&second)] };
+        let recording = Recording { files: vec![file(1000, 64)], threads: vec![thread(&first), thread(&second)], ..Recording::default() };
         let mut settings = free();
         settings.override_with(&format!("memory={}KiB,tags={tags},dirty_bytes=64KiB", pages * 4)).expect("it is right");
         let host = || Host::of_recording(recording.clone(), &settings, TARGET, Seed(seed)).expect("it fits");
@@ -273,4 +280,33 @@ fn recording_is_shared_by_copies_of_a_host() {
     let copy = host.clone();
     assert_eq!(Arc::strong_count(&steps), before, "copies share the list of threads");
     drop((host, copy));
+}
+
+/// Two files of four blocks, whose places in the recording are 1000 and 1004: the first one was written first there.
+fn new_files() -> (Vec<RecordedFile>, RecordedPool) {
+    let allocations = vec![RecordedAllocation { first: 0, pages: 4, pool: 0 }];
+    let new = |address| RecordedFile { allocations: allocations.clone(), ..file(address, 4) };
+    let places = [1000, 1004].map(|address| RecordedPlace { address, pages: 4 }).to_vec();
+    (vec![new(1000), new(1004)], RecordedPool { places })
+}
+
+#[test]
+fn new_data_lie_in_the_order_in_which_they_are_written() {
+    let write =
+        |file, pages| RecordedAction::Write { file, first: 0, pages, keeps_first: false, keeps_last: false };
+    let written = |steps: &[(u64, RecordedAction)]| {
+        let (files, pool) = new_files();
+        let recording = Recording { files, threads: vec![thread(steps)], pools: vec![pool] };
+        let host = Host::of_recording(recording, &free(), TARGET, Seed(1)).expect("it fits");
+        requests(&run_host(host, Server::new(Service::Constant(SERVICE))))
+    };
+    let sync = |file| (0, RecordedAction::SyncFile { file });
+    let first = written(&[(0, write(0, 4)), sync(0), (0, write(1, 4)), sync(1)]);
+    assert_eq!(first, [(Operation::Write, 1000, 4), (Operation::Write, 1004, 4)]);
+    let second = written(&[(0, write(1, 4)), sync(1), (0, write(0, 4)), sync(0)]);
+    assert_eq!(second, [(Operation::Write, 1000, 4), (Operation::Write, 1004, 4)]);
+    // What became dirty together is one request, whichever came first. A block that is written again keeps its place.
+    let together =
+        written(&[(0, write(1, 1)), (0, write(0, 4)), (0, write(1, 4)), (0, RecordedAction::SyncAll)]);
+    assert_eq!(together, [(Operation::Write, 1004, 4), (Operation::Write, 1000, 4)]);
 }

@@ -11,6 +11,18 @@ struct Piece {
     blocks: u64,
     /// Time at which the trace first knew a place of these blocks.
     known_ns: u64,
+    /// True if a process wrote them before: they were new, and the file system chose the place then.
+    is_new: bool,
+}
+
+/// New blocks that follow each other in the file and on the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NewBlocks {
+    pub(super) first: u64,
+    pub(super) address: u64,
+    pub(super) blocks: u64,
+    /// Time at which the trace first knew their place.
+    pub(super) known_ns: u64,
 }
 
 /// Places of the blocks of a file. A later row replaces what it overlaps.
@@ -44,8 +56,27 @@ impl ExtentMap {
             }
         }
         if blocks > 0 {
-            self.pieces.insert(first, Piece { address, blocks, known_ns });
+            self.pieces.insert(first, Piece { address, blocks, known_ns, is_new: false });
         }
+    }
+
+    /// Takes note of a write to the blocks from `first` to `end`. All places are known by now.
+    pub(super) fn write(&mut self, first: u64, end: u64, time_ns: u64) {
+        let before = self.pieces.range(..=first).next_back().map(|(start, _)| *start);
+        for (start, piece) in self.pieces.range_mut(before.unwrap_or(first)..end) {
+            piece.is_new |= start + piece.blocks > first && time_ns <= piece.known_ns;
+        }
+    }
+
+    /// Blocks that were new, in order.
+    pub(super) fn new_blocks(&self) -> impl Iterator<Item = NewBlocks> {
+        let new = self.pieces.iter().filter(|(_, piece)| piece.is_new);
+        new.map(|(first, piece)| NewBlocks {
+            first: *first,
+            address: piece.address,
+            blocks: piece.blocks,
+            known_ns: piece.known_ns,
+        })
     }
 
     /// The block behind the last.
@@ -103,5 +134,17 @@ mod tests {
         map.insert(0, 100, 4, 2);
         map.insert(2, 102, 4, 3);
         assert_eq!(map.extents(), [RecordedExtent { first: 0, address: 100, pages: 8 }]);
+    }
+
+    #[test]
+    fn blocks_are_new_if_they_were_written_before_they_had_a_place() {
+        let mut map = ExtentMap::default();
+        map.insert(0, 100, 4, 50);
+        map.insert(8, 200, 4, 50);
+        map.insert(16, 300, 4, 50);
+        map.write(2, 9, 40);
+        map.write(17, 18, 60);
+        let new: Vec<_> = map.new_blocks().map(|new| (new.first, new.address, new.blocks)).collect();
+        assert_eq!(new, [(0, 100, 4), (8, 200, 4)]);
     }
 }

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use seeklab_workloads::host::RecordedFile;
+use seeklab_workloads::host::{RecordedFile, RecordedPool};
 
+use super::allocations::Allocations;
 use super::extents::ExtentMap;
 
 /// Files by the number of their inode, and by the number of files that had the inode before.
@@ -45,13 +46,22 @@ impl Files {
         &mut self.files[number as usize]
     }
 
-    pub(super) fn finish(self) -> Vec<RecordedFile> {
-        let recorded = |file: File| RecordedFile {
+    /// The files, and the blocks that the file system gave to new data.
+    pub(super) fn finish(self) -> (Vec<RecordedFile>, Vec<RecordedPool>) {
+        let mut allocations = Allocations::default();
+        for (number, file) in self.files.iter().enumerate() {
+            for blocks in file.extents.new_blocks() {
+                allocations.push(number, blocks);
+            }
+        }
+        let (mut parts, pools) = allocations.finish();
+        let recorded = |(number, file): (usize, File)| RecordedFile {
             pages: file.end.max(file.extents.end()),
             extents: file.extents.extents(),
             is_cached: file.is_cached,
+            allocations: parts.remove(&number).unwrap_or_default(),
         };
-        self.files.into_iter().map(recorded).collect()
+        (self.files.into_iter().enumerate().map(recorded).collect(), pools)
     }
 }
 

@@ -351,6 +351,7 @@ impl Loader {
         let state = self.files.file(file);
         state.end = state.end.max(end);
         state.is_accessed = true;
+        state.extents.write(first, end, row.time_ns);
         self.describe(number, file, Calls::written_argument);
         let part_of_first = (!start_bytes.is_multiple_of(BLOCK_BYTES)).then_some(first);
         let part_of_last = (!end_bytes.is_multiple_of(BLOCK_BYTES)).then_some(end - 1);
@@ -465,7 +466,8 @@ impl Loader {
             steps: Arc::from(thread.steps),
         };
         let threads = self.threads.into_iter().map(recorded).collect();
-        (Recording { files: self.files.finish(), threads }, self.kept)
+        let (files, pools) = self.files.finish();
+        (Recording { files, threads, pools }, self.kept)
     }
 }
 

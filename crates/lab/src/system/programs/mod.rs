@@ -9,10 +9,12 @@
 //! # Scope and limits
 //! - Neither requests nor the times of waits for I/O are read, so they cannot change a prediction.
 //! - All steps are held in memory: 48 bytes each while they are read, 40 afterwards.
-//! - A block has one place: the last that the trace knows. A file that was deleted before it was written has none.
+//! - A block has one place: the last that the trace knows. A file that was deleted before it was written has none. Places of new
+//!   data are those of the trace, in the order of the writes of the model.
 //! - What a file holds at the start is known from the first access to it: if the process did not wait, all of the file
 //!   is taken to be in memory.
 
+mod allocations;
 mod calls;
 mod costs;
 mod data_blocks;

@@ -18,6 +18,7 @@
 //! Linux 6.18, `mm/readahead.c`, `mm/filemap.c`, `mm/page-writeback.c`, `fs/fs-writeback.c`, `block/blk-mq.c`,
 //! `block/blk-wbt.c`: the algorithms, not the code.
 
+mod allocation;
 mod flusher;
 mod growing;
 mod process;
@@ -31,6 +32,7 @@ use std::sync::Arc;
 
 use seeklab_core::{Arrival, Criticality, Instant, Operation, Reclassification, Request, RequestId};
 
+use self::allocation::Pool;
 use self::flusher::Flusher;
 use self::read_ahead::ReadAhead;
 use self::throttle::Throttle;
@@ -39,7 +41,7 @@ use super::page_cache::FrameState;
 use super::page_set::PageSet;
 use super::process::{Next, Wait};
 use super::profile::Settings;
-use super::recorded::{RecordedExtent, RecordedFile, RecordedThread};
+use super::recorded::{RecordedExtent, RecordedFile, RecordedPool, RecordedThread};
 use super::{Host, PAGE_BYTES, SYNCER};
 
 /// Number of the file that stands for the device: its blocks are metadata.
@@ -90,6 +92,8 @@ pub(super) struct Linux {
     files: Vec<LinuxFile>,
     /// The number behind the last block among those of all files.
     end_page: u64,
+    /// Blocks for new data, by number.
+    pools: Vec<Pool>,
     threads: Arc<[RecordedThread]>,
     progress: Vec<Progress>,
     /// Dirty blocks, also those that are being written and became dirty again.
@@ -126,11 +130,12 @@ impl Linux {
     pub(super) fn new(
         files: impl Iterator<Item = LinuxFileSource>,
         threads: Vec<RecordedThread>,
+        pools: Vec<RecordedPool>,
         device_pages: u64,
         settings: &Settings,
     ) -> Self {
         let device = RecordedExtent { first: 0, address: 0, pages: device_pages };
-        let metadata = RecordedFile { pages: device_pages, extents: vec![device], is_cached: false };
+        let metadata = RecordedFile { pages: device_pages, extents: vec![device], ..RecordedFile::default() };
         let mut first_page = 0;
         let metadata = LinuxFileSource { recorded: Arc::new(metadata), each_pages: u64::MAX };
         let files: Vec<LinuxFile> = std::iter::once(metadata)
@@ -152,6 +157,7 @@ impl Linux {
         Self {
             files,
             end_page: first_page,
+            pools: pools.into_iter().map(Pool::new).collect(),
             progress: vec![Progress::default(); threads.len()],
             threads: threads.into(),
             dirty_pages: PageSet::default(),
@@ -317,8 +323,11 @@ impl Host {
             FrameState::Dirty => return,
             _ => self.cache.set_state(frame, FrameState::Dirty),
         }
-        self.linux_mut().dirty_pages.insert(page);
-        self.queue_file(page);
+        let linux = self.linux_mut();
+        linux.dirty_pages.insert(page);
+        let file = linux.file_of(page);
+        linux.allocate(file, page - linux.files[file as usize].first_page);
+        self.queue_file(file);
         if self.is_flusher_due() {
             self.wake_syncer();
         }
@@ -335,18 +344,17 @@ impl Host {
 
     /// A block that changed while it was being written is dirty from now on.
     pub(super) fn queue_again(&mut self, frame: u32) {
-        let page = self.cache.frame(frame).page;
-        self.queue_file(page);
+        let file = self.linux().file_of(self.cache.frame(frame).page);
+        self.queue_file(file);
         if self.alive == 0 || self.is_flusher_due() {
             self.wake_syncer();
         }
     }
 
-    /// Puts the file of a dirty block into the flusher's queue.
-    fn queue_file(&mut self, page: u64) {
+    /// Puts a file with dirty blocks into the flusher's queue.
+    fn queue_file(&mut self, number: u32) {
         let now = self.now;
         let linux = self.linux_mut();
-        let number = linux.file_of(page);
         let file = &mut linux.files[number as usize];
         if file.dirty_since.is_none() {
             file.dirty_since = Some(now);
