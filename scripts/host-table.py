@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Predictions of the host model against runs of the programs: the tables of docs/models/host.md.
 
-    scripts/host-table.py record  --results FOLDER [--workload NAME]... [--repetitions N]
+    scripts/host-table.py record  --results FOLDER [--workload NAME]... [--configuration NAME]... [--repetitions N]
     scripts/host-table.py predict --results FOLDER
-    scripts/host-table.py measure --results FOLDER [--workload NAME]... [--repetitions N] [--seed N]
+    scripts/host-table.py measure --results FOLDER [--workload NAME]... [--configuration NAME]... [--repetitions N] [--seed N]
     scripts/host-table.py table   --results FOLDER
 
 record       runs each workload with `seeklab run --system` in each configuration and keeps the traces.
@@ -97,7 +97,7 @@ def read(options, file):
 def record(options):
     for _ in range(options.repetitions):
         for workload in options.workload or WORKLOADS:
-            for configuration in CONFIGURATIONS:
+            for configuration in options.configuration or CONFIGURATIONS:
                 with tempfile.TemporaryDirectory(dir=options.results) as folder:
                     figures = run(workload, configuration, ["--system", folder])
                     (trace,) = Path(folder).glob("*.sys")
@@ -123,11 +123,11 @@ def predict(options):
 
 def measure(options):
     predicted = {(line["workload"], line["configuration"]) for line in read(options, "predictions.json")}
-    runs = list(itertools.product(options.workload or WORKLOADS, CONFIGURATIONS))
+    runs = list(itertools.product(options.workload or WORKLOADS, options.configuration or CONFIGURATIONS))
     for missing in runs:
         if missing not in predicted:
             sys.exit(f"{' '.join(missing)}: no prediction. Run `record` and `predict` first")
-    first = len(read(options, "measured.json")) // len(runs)
+    first = 1 + max((line["repetition"] for line in read(options, "measured.json")), default=-1)
     for repetition in range(first, first + options.repetitions):
         random.Random(f"{options.seed} {repetition}").shuffle(runs)
         for workload, configuration in runs:
@@ -211,6 +211,7 @@ def main():
         command.add_argument("--results", type=Path, required=True)
         if repetitions:
             command.add_argument("--workload", action="append", choices=list(WORKLOADS))
+            command.add_argument("--configuration", action="append", choices=list(CONFIGURATIONS))
             command.add_argument("--repetitions", type=int, default=repetitions)
             command.add_argument("--seed", type=int, default=1)
         command.set_defaults(run=verb)

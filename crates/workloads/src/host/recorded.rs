@@ -139,6 +139,15 @@ pub enum RecordedAction {
         /// Number of the file.
         file: u32,
     },
+    /// The machine takes clean blocks of a file from memory, for reasons of its own.
+    Lose {
+        /// Number of the file.
+        file: u32,
+        /// First block.
+        first: u32,
+        /// Number of blocks.
+        pages: u32,
+    },
     /// Accesses a block of metadata.
     Metadata {
         /// Address on the device, in blocks of 4 KiB.

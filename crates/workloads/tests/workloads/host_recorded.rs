@@ -310,3 +310,14 @@ fn new_data_lie_in_the_order_in_which_they_are_written() {
         written(&[(0, write(1, 1)), (0, write(0, 4)), (0, write(1, 4)), (0, RecordedAction::SyncAll)]);
     assert_eq!(together, [(Operation::Write, 1004, 4), (Operation::Write, 1000, 4)]);
 }
+
+#[test]
+fn clean_pages_that_the_machine_takes_are_read_again() {
+    let lose = |first, pages| (0, RecordedAction::Lose { file: 0, first, pages });
+    let steps =
+        [(0, read(0, 4)), lose(1, 2), (0, read(0, 4)), (0, write(0, 1, false)), lose(0, 4), (0, read(0, 1))];
+    let run = run(vec![file(1000, 4)], vec![thread(&steps)]);
+    // The dirty block stays.
+    let expected = [(Operation::Read, 1000, 4), (Operation::Read, 1001, 2), (Operation::Write, 1000, 1)];
+    assert_eq!(requests(&run), expected);
+}

@@ -84,6 +84,13 @@ impl ExtentMap {
         self.pieces.last_key_value().map_or(0, |(start, piece)| start + piece.blocks)
     }
 
+    /// Address on the device of a block, and the number of blocks that follow it there.
+    pub(super) fn place(&self, block: u64) -> Option<(u64, u64)> {
+        let (start, piece) = self.pieces.range(..=block).next_back()?;
+        let within = block - start;
+        (within < piece.blocks).then(|| (piece.address + within, piece.blocks - within))
+    }
+
     /// Time at which the trace first knew the place of a block.
     pub(super) fn known_ns(&self, block: u64) -> Option<u64> {
         let (start, piece) = self.pieces.range(..=block).next_back()?;

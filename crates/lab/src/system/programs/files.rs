@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use seeklab_workloads::host::{RecordedFile, RecordedPool};
 
 use super::allocations::Allocations;
+use super::block_set::BlockSet;
 use super::extents::ExtentMap;
 
 /// Files by the number of their inode, and by the number of files that had the inode before.
@@ -23,6 +24,8 @@ pub(super) struct File {
     pub(super) end: u64,
     pub(super) is_cached: bool,
     pub(super) is_accessed: bool,
+    /// Blocks that were read or written.
+    pub(super) accessed: BlockSet,
 }
 
 impl Files {
@@ -44,6 +47,11 @@ impl Files {
 
     pub(super) fn file(&mut self, number: u32) -> &mut File {
         &mut self.files[number as usize]
+    }
+
+    /// Number of blocks that were read or written.
+    pub(super) fn accessed_blocks(&self) -> u64 {
+        self.files.iter().map(|file| file.accessed.len()).sum()
     }
 
     /// The files, and the blocks that the file system gave to new data.

@@ -13,6 +13,7 @@ use super::calls::{ADVICE_SEQUENTIAL, Calls, OPEN_SYNC};
 use super::data_blocks::DataBlocks;
 use super::device_reads::DeviceReads;
 use super::files::{Descriptors, Files};
+use super::lost_pages::{DataReads, Lost, Write};
 use super::metadata_reads::Lookups;
 use crate::system::metadata::SystemMetadata;
 
@@ -39,6 +40,7 @@ struct Thread {
     call_step: usize,
     lookups: Lookups,
     device_reads: DeviceReads,
+    data_reads: DataReads,
     /// True after a write to a file, until another event than a dirty buffer.
     is_writing: bool,
     read: Option<OpenRead>,
@@ -87,7 +89,18 @@ pub(super) struct Loader {
     /// Blocks of metadata that were accessed.
     metadata: BTreeSet<u64>,
     dependencies: Vec<Dependency>,
+    /// Thread, and pages that had left memory.
+    lost: Vec<(usize, Lost)>,
     kept: KeptWaits,
+}
+
+/// Programs of a trace.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    pub(super) recording: Recording,
+    pub(super) kept: KeptWaits,
+    /// Pages that had left memory though there was room.
+    pub(super) lost_pages: u64,
 }
 
 impl Loader {
@@ -127,6 +140,7 @@ impl Loader {
             descriptors,
             metadata: BTreeSet::new(),
             dependencies: Vec::new(),
+            lost: Vec::new(),
             kept: KeptWaits::default(),
         }
     }
@@ -198,6 +212,9 @@ impl Loader {
             && row.event == StepEvent::BufferWrite
             && self.is_data(number, block(row, self.has_metadata_bytes)?);
         self.threads[number].is_writing = row.event == StepEvent::FileWrite || is_data;
+        if row.event != StepEvent::DeviceRead {
+            self.threads[number].data_reads.pass();
+        }
         let action = match row.event {
             StepEvent::FileRead if here => self.read(number, step, row, has_waited)?,
             StepEvent::FileFault if here => self.fault(number, row)?,
@@ -243,7 +260,7 @@ impl Loader {
     }
 
     /// Returns true if a buffer holds data of a file.
-    fn is_data(&mut self, number: usize, block: u64) -> bool {
+    fn is_data(&self, number: usize, block: u64) -> bool {
         let is_listed =
             if self.has_device_reads { self.data.contains(block) } else { self.threads[number].is_writing };
         is_listed || block >= self.device_blocks
@@ -253,8 +270,25 @@ impl Loader {
     fn device_read(&mut self, number: usize, step: usize, row: &StepRow) {
         let first = row.offset_bytes.unwrap_or(0) / BLOCK_BYTES;
         let blocks = row.length_bytes.unwrap_or(0).div_ceil(BLOCK_BYTES);
-        if blocks > 0 && first < self.device_blocks && !self.data.contains(first) {
-            self.threads[number].device_reads.push(first, blocks, step);
+        if blocks == 0 || first >= self.device_blocks {
+            return;
+        }
+        let thread = &mut self.threads[number];
+        if !self.data.contains(first) {
+            thread.device_reads.push(first, blocks, step);
+            return;
+        }
+        thread.data_reads.push(first, blocks, step);
+        if let Some(write) = thread.data_reads.served_write() {
+            let is_needed = thread.data_reads.needed_by_write(&write, &self.files.file(write.file).extents);
+            if let RecordedAction::Write { keeps_first, keeps_last, .. } =
+                &mut thread.steps[write.step].action
+            {
+                *keeps_first |= is_needed[0];
+                *keeps_last |= is_needed[1];
+            }
+            let lost = thread.data_reads.lost_by_write(&write, is_needed);
+            self.lost.extend(lost.map(|lost| (number, lost)));
         }
     }
 
@@ -308,6 +342,10 @@ impl Loader {
         if !std::mem::replace(&mut state.is_accessed, true) {
             state.is_cached = !has_waited;
         }
+        let run = |page| state.accessed.run(page);
+        let lost = self.threads[number].data_reads.lost_by_read((file, first, end), &state.extents, run);
+        self.lost.extend(lost.into_iter().map(|lost| (number, lost)));
+        state.accessed.insert(first, end);
         if let Some(descriptor) = self.describe(number, file, Calls::read_argument)
             && self.descriptors.take_sequential(self.threads[number].process, descriptor)
         {
@@ -341,6 +379,7 @@ impl Loader {
         if !std::mem::replace(&mut state.is_accessed, true) {
             self.threads[number].unknown = Some(Unknown::FirstFault { file });
         }
+        state.accessed.insert(first, end);
         Ok(RecordedAction::Fault { file, page: number_of(first)? })
     }
 
@@ -352,15 +391,23 @@ impl Loader {
         state.end = state.end.max(end);
         state.is_accessed = true;
         state.extents.write(first, end, row.time_ns);
+        let edges = [first, end - 1].map(|page| (page, state.accessed.contains(page)));
+        state.accessed.insert(first, end);
         self.describe(number, file, Calls::written_argument);
-        let part_of_first = (!start_bytes.is_multiple_of(BLOCK_BYTES)).then_some(first);
-        let part_of_last = (!end_bytes.is_multiple_of(BLOCK_BYTES)).then_some(end - 1);
-        if part_of_first.is_some() || part_of_last.is_some() {
-            self.threads[number].unknown =
-                Some(Unknown::Write { step, first: part_of_first, last: part_of_last });
+        let is_partial = [start_bytes, end_bytes].map(|bytes| !bytes.is_multiple_of(BLOCK_BYTES));
+        let thread = &mut self.threads[number];
+        thread.data_reads.write(Write { step, file, edges });
+        // What the trace did not access before, and did not read for the write, the file does not hold.
+        let [mut keeps_first, mut keeps_last] = [0, 1].map(|edge| is_partial[edge] && edges[edge].1);
+        if !self.has_device_reads {
+            (keeps_first, keeps_last) = (false, false);
+            let [first, last] = [0, 1].map(|edge| is_partial[edge].then_some(edges[edge].0));
+            if first.or(last).is_some() {
+                thread.unknown = Some(Unknown::Write { step, first, last });
+            }
         }
         let (first, pages) = (number_of(first)?, number_of(end - first)?);
-        Ok(RecordedAction::Write { file, first, pages, keeps_first: false, keeps_last: false })
+        Ok(RecordedAction::Write { file, first, pages, keeps_first, keeps_last })
     }
 
     /// The file of an access, its first block and the block behind its last.
@@ -387,6 +434,7 @@ impl Loader {
         let arguments = [row.argument_0, row.argument_1, row.argument_2].map(Option::unwrap_or_default);
         let thread = &mut self.threads[number];
         thread.read = None;
+        thread.data_reads.clear();
         let Some(call) = row.call else { return RecordedAction::None };
         thread.call = Some((call, arguments));
         thread.call_step = thread.steps.len();
@@ -409,6 +457,7 @@ impl Loader {
     fn exit_call(&mut self, number: usize, row: &StepRow) -> RecordedAction {
         let thread = &mut self.threads[number];
         thread.read = None;
+        thread.data_reads.clear();
         let process = thread.process;
         let (Some((call, arguments)), Some(result)) = (thread.call.take(), row.result) else {
             return RecordedAction::None;
@@ -447,7 +496,8 @@ impl Loader {
         }
     }
 
-    pub(super) fn finish(mut self) -> (Recording, KeptWaits) {
+    /// The programs. `memory_bytes` is the memory of the traced machine that files could have.
+    pub(super) fn finish(mut self, memory_bytes: u64) -> Loaded {
         for number in 0..self.threads.len() {
             let has_waited = self.threads[number].has_waited(u64::MAX);
             self.decide_device_reads(number, has_waited);
@@ -461,13 +511,23 @@ impl Loader {
             self.threads[dependency.thread].steps[dependency.step].action =
                 RecordedAction::Await { thread: dependency.on as u32, steps };
         }
+        // Where half of the memory would do, it was not for want of room that pages left it.
+        let had_room = self.files.accessed_blocks().saturating_mul(2 * BLOCK_BYTES) <= memory_bytes;
+        let lost = if had_room { std::mem::take(&mut self.lost) } else { Vec::new() };
+        for (number, lost) in &lost {
+            lost.apply(&mut self.threads[*number].steps);
+        }
         let recorded = |thread: Thread| RecordedThread {
             start: Duration::from_ns(thread.start_ns),
             steps: Arc::from(thread.steps),
         };
         let threads = self.threads.into_iter().map(recorded).collect();
         let (files, pools) = self.files.finish();
-        (Recording { files, threads, pools }, self.kept)
+        Loaded {
+            recording: Recording { files, threads, pools },
+            kept: self.kept,
+            lost_pages: lost.iter().map(|(_, lost)| lost.pages()).sum(),
+        }
     }
 }
 

@@ -15,6 +15,7 @@
 //!   is taken to be in memory.
 
 mod allocations;
+mod block_set;
 mod calls;
 mod costs;
 mod data_blocks;
@@ -22,18 +23,20 @@ mod device_reads;
 mod extents;
 mod files;
 mod loader;
+mod lost_pages;
 mod metadata_reads;
 mod settings;
 #[cfg(test)]
 mod tests;
 
+use seeklab_core::ByteSize;
 use seeklab_traces::system::table::TableRow;
 use seeklab_traces::system::tables::{InterruptRow, ProcessRow};
 use seeklab_workloads::host::{HostSettings, Recording};
 
 pub(super) use self::calls::Calls;
 use self::costs::Costs;
-use self::loader::Loader;
+use self::loader::{Loaded, Loader};
 use super::folder::SystemTrace;
 use crate::failure::Failure;
 
@@ -95,7 +98,9 @@ pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
             .step(&row?)
             .map_err(|problem| Failure::new(format!("{}: {problem}", trace.folder().display())))?;
     }
-    let (recording, kept) = loader.finish();
+    let settings = settings::traced(metadata);
+    let memory_bytes = settings.memory.map_or(0, ByteSize::as_bytes);
+    let Loaded { recording, kept, lost_pages } = loader.finish(memory_bytes);
     let mut notes = Vec::new();
     if metadata.tables.get("commits").is_some_and(|commits| *commits > 0) {
         notes.push(
@@ -111,6 +116,12 @@ pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
             kept.wait_ns as f64 / 1e9
         ));
     }
+    if lost_pages > 0 {
+        notes.push(format!(
+            "{lost_pages} pages of files had left the memory of the traced machine though it had room (DAMON or dropped \
+             caches): they leave it in the model, too"
+        ));
+    }
     let lost = metadata.events.lost_events;
     let void = (lost > 0).then(|| {
         format!(
@@ -120,7 +131,7 @@ pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
     let settings = HostSettings {
         interrupt: costs.interrupt_time(),
         context_switch: costs.context_switch(),
-        ..settings::traced(metadata)
+        ..settings
     };
     Ok(Programs { recording, names, settings, notes, void })
 }

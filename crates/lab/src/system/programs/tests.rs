@@ -8,7 +8,7 @@ use seeklab_traces::system::{StepEvent, WaitCause, Waker};
 use seeklab_workloads::host::{RecordedAction, Recording};
 
 use super::KeptWaits;
-use super::loader::Loader;
+use super::loader::{Loaded, Loader};
 use super::settings::traced;
 use crate::system::metadata::{DeviceFacts, EventCounts, MountFacts, SystemMetadata};
 
@@ -173,6 +173,17 @@ fn load(
     extents: &[ExtentRow],
     steps: &[StepRow],
 ) -> (Recording, KeptWaits) {
+    let Loaded { recording, kept, .. } = loaded(processes, waits, extents, steps, 1 << 30);
+    (recording, kept)
+}
+
+fn loaded(
+    processes: &[ProcessRow],
+    waits: &[WaitRow],
+    extents: &[ExtentRow],
+    steps: &[StepRow],
+    memory_bytes: u64,
+) -> Loaded {
     let mut metadata = metadata();
     if steps.iter().any(|row| row.event == StepEvent::DeviceRead) {
         metadata.events.by_kind.insert("device_read".to_owned(), 1);
@@ -182,7 +193,7 @@ fn load(
     waits.iter().for_each(|row| loader.wait(row));
     extents.iter().for_each(|row| loader.extent(row));
     steps.iter().for_each(|row| loader.step(row).expect("the row is right"));
-    loader.finish()
+    loader.finish(memory_bytes)
 }
 
 fn actions(recording: &Recording, thread: usize) -> Vec<RecordedAction> {
@@ -303,6 +314,86 @@ fn reads_of_metadata_are_those_that_a_thread_submits() {
             ahead(90, 2),
         ]
     );
+}
+
+#[test]
+fn pages_that_the_machine_took_leave_memory_before_the_same_access() {
+    let read = |time_ns, first: u64, blocks: u64| StepRow {
+        offset_bytes: Some(first * 4096),
+        length_bytes: Some(blocks * 4096),
+        ..step(10, time_ns, StepEvent::DeviceRead)
+    };
+    let place = ExtentRow { time_ns: 1, inode: 9, file_block: 0, device_block: 700, blocks: 16 };
+    let look_up = |time_ns, first: u64, blocks: u64| {
+        access(time_ns, StepEvent::FileRead, 9, first * 4096, blocks * 4096)
+    };
+    let mut steps = Vec::new();
+    let mut call = |time_ns, within: &[StepRow]| {
+        let [enter, exit] = call(time_ns, 0, [3, 0, 0], 0);
+        steps.push(enter);
+        steps.extend_from_slice(within);
+        steps.push(exit);
+    };
+    // The first read of pages 0 to 3, and 4 to 11 in advance.
+    call(100, &[read(101, 700, 4), look_up(102, 0, 4), read(103, 704, 8)]);
+    call(200, &[look_up(201, 4, 2)]);
+    // Pages 1 to 5 were in memory. Page 8 was not used yet.
+    call(300, &[read(301, 701, 8), look_up(302, 0, 4)]);
+    // Page 2 again, for a write to a part of it.
+    call(400, &[access(401, StepEvent::FileWrite, 9, 2 * 4096, 100), read(402, 702, 1)]);
+    // A write to a part of a page that was never in memory.
+    call(500, &[access(501, StepEvent::FileWrite, 9, 12 * 4096, 100), read(502, 712, 1)]);
+    let of = |memory_bytes| {
+        let loaded = loaded(&[process(10, 1, 0)], &[], &[place.clone()], &steps, memory_bytes);
+        let deeds =
+            actions(&loaded.recording, 0).into_iter().filter(|action| *action != RecordedAction::None);
+        (loaded.lost_pages, deeds.collect::<Vec<_>>())
+    };
+    let look_up = |first, pages| RecordedAction::Read { file: 0, first, pages, requested: pages };
+    let lose = |first, pages| RecordedAction::Lose { file: 0, first, pages };
+    let write =
+        |first| RecordedAction::Write { file: 0, first, pages: 1, keeps_first: true, keeps_last: true };
+    let (pages, deeds) = of(1 << 30);
+    assert_eq!(
+        deeds,
+        [look_up(0, 4), look_up(4, 2), lose(1, 5), look_up(0, 4), lose(2, 1), write(2), write(12)]
+    );
+    assert_eq!(pages, 6);
+    // Seven pages, and memory for 13: the host itself decides what leaves it.
+    let (pages, deeds) = of(13 * 4096);
+    assert_eq!(deeds, [look_up(0, 4), look_up(4, 2), look_up(0, 4), write(2), write(12)]);
+    assert_eq!(pages, 0);
+}
+
+#[test]
+fn part_of_a_block_is_new_unless_the_trace_read_it_or_used_it_before() {
+    let read = |time_ns, first: u64, blocks: u64| StepRow {
+        offset_bytes: Some(first * 4096),
+        length_bytes: Some(blocks * 4096),
+        ..step(10, time_ns, StepEvent::DeviceRead)
+    };
+    let write = |time_ns, offset, length| access(time_ns, StepEvent::FileWrite, 9, offset, length);
+    // Without delayed allocation, a new block has its place within the write.
+    let place = |time_ns, file_block| ExtentRow {
+        time_ns,
+        inode: 9,
+        file_block,
+        device_block: 500 + file_block,
+        blocks: 1,
+    };
+    let steps = [
+        write(100, 0, 3000),
+        write(200, 3000, 500),
+        write(300, 8192, 100),
+        read(310, 502, 1),
+        step(10, 400, StepEvent::Exit),
+    ];
+    let (_, deeds) = deeds(&[], &[place(105, 0), place(305, 2)], &steps);
+    let keeps = |deed: &RecordedAction| match deed {
+        RecordedAction::Write { keeps_first, keeps_last, .. } => keeps_first | keeps_last,
+        _ => panic!("{deed:?}"),
+    };
+    assert_eq!(deeds.iter().map(keeps).collect::<Vec<_>>(), [false, true, true]);
 }
 
 #[test]

@@ -333,13 +333,13 @@ impl Host {
         }
     }
 
-    /// Returns true if so much is dirty that the flusher begins. It goes on until little enough is.
+    /// Returns true if so much is dirty that the flusher begins. It goes on until little enough is. What is being written does not count,
+    /// but with a strict limit a writer wakes the flusher only where both together are above the middle of the limits.
     fn is_flusher_due(&self) -> bool {
-        if self.settings.has_strict_limit {
-            self.cache.dirty_count() > self.settings.free_run_frames
-        } else {
-            self.cache.to_write_count() > self.settings.background_frames
-        }
+        let is_over = self.cache.to_write_count() > self.settings.background_frames;
+        let has_woken =
+            !self.settings.has_strict_limit || self.cache.dirty_count() > self.settings.free_run_frames;
+        is_over && has_woken
     }
 
     /// A block that changed while it was being written is dirty from now on.

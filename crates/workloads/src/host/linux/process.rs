@@ -73,6 +73,10 @@ impl Host {
                 }
             }
             RecordedAction::Delete { file } => self.delete_blocks(pid, file_number(file), &mut position),
+            RecordedAction::Lose { file, first, pages } => {
+                self.lose_blocks(file_number(file), u64::from(first), u64::from(pages));
+                Next::Continue
+            }
             RecordedAction::Metadata { address, dirties, is_present } => {
                 self.metadata(pid, address, dirties, is_present)
             }

@@ -73,6 +73,18 @@ impl Host {
         Next::Continue
     }
 
+    /// Takes clean blocks of a file from memory.
+    pub(super) fn lose_blocks(&mut self, file: u32, first: u64, pages: u64) {
+        for index in first..first + pages {
+            if let Some(frame) = self.cache.find(self.linux().page(file, index))
+                && self.cache.frame(frame).state == FrameState::Clean
+            {
+                self.cache.set_state(frame, FrameState::Free);
+            }
+        }
+        self.wake_memory_waiters();
+    }
+
     /// Writes the next dirty blocks of a file or of all files, waits for the writes, then flushes the device's write cache.
     /// `cursor` is the next block among those of all files, or [`FLUSHED`].
     pub(super) fn sync_blocks(&mut self, pid: u32, file: Option<u32>, cursor: &mut u64) -> Next {
