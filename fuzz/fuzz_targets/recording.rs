@@ -7,7 +7,8 @@ use seeklab_core::{ByteSize, Duration, Seed};
 use seeklab_fuzz::{TARGET, run_host};
 use seeklab_workloads::Host;
 use seeklab_workloads::host::{
-    HostSettings, RecordedAction, RecordedExtent, RecordedFile, RecordedStep, RecordedThread, Recording,
+    HostSettings, RecordedAction, RecordedAllocation, RecordedExtent, RecordedFile, RecordedPlace,
+    RecordedPool, RecordedStep, RecordedThread, Recording,
 };
 
 /// Numbers from the input, zero behind its end.
@@ -31,18 +32,28 @@ impl Numbers<'_> {
     }
 }
 
-fn file(numbers: &mut Numbers) -> RecordedFile {
+/// A file. Some of its extents are new: their places go to one of the pools, which do not need to have enough.
+fn file(numbers: &mut Numbers, pools: &mut [RecordedPool]) -> RecordedFile {
     let pages = u64::from(numbers.below(5000)) + 1;
     let mut extents = Vec::new();
+    let mut allocations = Vec::new();
     let mut first = 0;
     while first < pages && extents.len() < 8 {
         let length = (u64::from(numbers.below(700)) + 1).min(pages - first);
         // Between the extents lie holes.
         let (address, gap) = (u64::from(numbers.below(60_000)) * 5, u64::from(numbers.byte() % 3));
         extents.push(RecordedExtent { first, address, pages: length });
+        if numbers.byte() % 2 == 1 {
+            let pool = numbers.below(pools.len() as u32);
+            allocations.push(RecordedAllocation { first, pages: length, pool });
+            let pages = length - u64::from(numbers.byte() % 2);
+            if pages > 0 {
+                pools[pool as usize].places.push(RecordedPlace { address, pages });
+            }
+        }
         first += length + gap;
     }
-    RecordedFile { pages, extents, is_cached: numbers.byte() % 2 == 1 }
+    RecordedFile { pages, extents, is_cached: numbers.byte() % 2 == 1, allocations }
 }
 
 fn action(numbers: &mut Numbers, files: &[RecordedFile], threads: u32) -> RecordedAction {
@@ -51,7 +62,7 @@ fn action(numbers: &mut Numbers, files: &[RecordedFile], threads: u32) -> Record
     let first = numbers.below(all);
     let pages = numbers.below(all - first) + 1;
     let address = numbers.any();
-    match numbers.byte() % 11 {
+    match numbers.byte() % 15 {
         0 => RecordedAction::Read { file, first, pages, requested: pages + numbers.below(9) },
         1 => RecordedAction::Fault { file, page: first },
         2 | 3 => {
@@ -64,13 +75,18 @@ fn action(numbers: &mut Numbers, files: &[RecordedFile], threads: u32) -> Record
         7 => RecordedAction::SyncFile { file },
         8 => RecordedAction::SyncAll,
         9 => RecordedAction::Await { thread: numbers.below(threads), steps: numbers.below(40) },
+        10 => RecordedAction::Lose { file, first, pages },
+        11 => RecordedAction::Delete { file },
+        12 => RecordedAction::Sequential { file },
+        13 => RecordedAction::Sleep { time: Duration::from_ns(numbers.any()) },
         _ => RecordedAction::Start { thread: numbers.below(threads) },
     }
 }
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let mut numbers = Numbers(bytes);
-    let files: Vec<RecordedFile> = (0..=numbers.byte() % 4).map(|_| file(&mut numbers)).collect();
+    let mut pools = vec![RecordedPool::default(); usize::from(numbers.byte() % 3) + 1];
+    let files: Vec<RecordedFile> = (0..=numbers.byte() % 4).map(|_| file(&mut numbers, &mut pools)).collect();
     let count = u32::from(numbers.byte() % 4) + 1;
     let threads = (0..count).map(|_| {
         let steps = (0..numbers.byte()).map(|_| RecordedStep {
@@ -86,7 +102,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         tags: Some(u32::from(numbers.byte()) + 1),
         ..HostSettings::default()
     };
-    if let Ok(host) = Host::of_recording(Recording { files, threads }, &settings, TARGET, Seed(1)) {
+    if let Ok(host) = Host::of_recording(Recording { files, threads, pools }, &settings, TARGET, Seed(1)) {
         run_host(host);
     }
 });
