@@ -91,6 +91,53 @@ fn trace_has_every_request_and_the_counts_of_lost_events() {
 
 #[test]
 #[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
+fn killed_capture_leaves_its_rows_marked_as_cut() {
+    let Some(device) = LoopDevice::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (path, trace, part) = (device.path.to_str().unwrap(), at("seen.parquet"), at("seen.parquet.part"));
+    let mut capture = Command::new(env!("CARGO_BIN_EXE_seeklab"))
+        .args(["capture", path, "-o", &trace, "--quiet"])
+        .spawn()
+        .unwrap();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
+    let mut wait_until = |is_done: &dyn Fn() -> bool| {
+        while !is_done() {
+            assert!(std::time::Instant::now() < deadline, "the capture does not get there");
+            assert_eq!(capture.try_wait().unwrap(), None, "the capture ended");
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    };
+    wait_until(&|| Path::new(&part).exists());
+    let target = format!("of={path}");
+    let dd = ["if=/dev/zero", &target, "bs=8k", "count=300", "oflag=direct", "conv=notrunc", "status=none"];
+    assert!(Command::new("dd").args(dd).status().unwrap().success());
+    let writes = |trace: &str| {
+        let report = document(&seeklab(&["trace", "report", trace, "--json"]));
+        report["summary"]["writes"].as_u64().unwrap()
+    };
+    // The last request waits for the next one, which ends its think time.
+    wait_until(&|| writes(&part) >= 299);
+    capture.kill().unwrap();
+    capture.wait().unwrap();
+    let refused = seeklab(&["capture", path, "-o", &trace, "--duration", "1s"]);
+    let problem = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let advice = format!("`seeklab trace convert {part} {trace}`");
+    assert!(refused.status.code() == Some(2) && problem.contains(&advice), "{problem}");
+    assert!(seeklab(&["trace", "convert", &part, &trace]).status.success());
+    assert!(writes(&trace) >= 299);
+    let info = document(&seeklab(&["trace", "info", &trace, "--json"]));
+    assert!(info["traces"][0]["notes"].to_string().contains("the trace is cut"), "{info}");
+    std::fs::remove_file(&part).unwrap();
+    assert!(seeklab(&["capture", path, "-o", &trace, "--duration", "1ms"]).status.success());
+    assert!(!Path::new(&part).exists(), "a capture that ends in order leaves no part file");
+    let left = std::fs::read_dir("/sys/kernel/tracing/instances").unwrap().flatten();
+    let orphan = format!("seeklab-{}-", capture.id());
+    assert!(left.map(|entry| entry.file_name()).all(|name| !name.to_string_lossy().starts_with(&orphan)));
+}
+
+#[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
 fn capture_in_a_pid_namespace_marks_no_process_as_recorder() {
     let Some(device) = LoopDevice::new() else { return };
     let folder = tempfile::tempdir().unwrap();

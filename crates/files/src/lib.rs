@@ -5,6 +5,8 @@
 //! OutputFile ──┤
 //!              └─ device, FIFO, terminal ─────────────▶ written through; await_reader() waits for a FIFO's reader
 //! ```
+//! A [`PartFile`] beside an output holds what a killed process had written.
+//!
 //! A link stays a link: the file that it leads to is the one that is replaced or created. A path such as
 //! `/dev/stdout` means the stream itself, so a file to which the shell appends keeps its contents.
 //!
@@ -17,9 +19,11 @@ mod draft;
 mod error;
 mod fifo;
 mod output;
+mod part;
 mod target;
 
 pub use check::{check_distinct, check_rereadable, check_writable};
 pub use error::FileError;
 pub use fifo::{AwaitedReader, await_reader};
 pub use output::{OutputFile, write};
+pub use part::{ExistingPart, PartFile};

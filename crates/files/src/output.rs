@@ -122,7 +122,7 @@ pub fn write(path: &Path, content: &[u8]) -> Result<(), FileError> {
 
 /// Makes what is written to a file go to its device at once.
 #[derive(Debug, Default)]
-struct OwnWriteBack {
+pub(crate) struct OwnWriteBack {
     written: u64,
     begun: u64,
 }
@@ -131,7 +131,7 @@ impl OwnWriteBack {
     /// Bytes that are written back together.
     const STRIDE_BYTES: u64 = 1 << 20;
 
-    fn wrote(&mut self, file: &File, bytes: usize) {
+    pub(crate) fn wrote(&mut self, file: &File, bytes: usize) {
         self.written += bytes as u64;
         if self.written - self.begun >= Self::STRIDE_BYTES {
             self.begin(file);
@@ -139,7 +139,7 @@ impl OwnWriteBack {
     }
 
     #[cfg(target_os = "linux")]
-    fn begin(&mut self, file: &File) {
+    pub(crate) fn begin(&mut self, file: &File) {
         use rustix::fs::{Advice, fadvise};
         let length = std::num::NonZeroU64::new(self.written - self.begun);
         // Advice: where it cannot be taken, the kernel writes back later.
@@ -148,7 +148,7 @@ impl OwnWriteBack {
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn begin(&mut self, _: &File) {
+    pub(crate) fn begin(&mut self, _: &File) {
         self.begun = self.written;
     }
 }

@@ -123,6 +123,12 @@ impl Sink for Recording {
         }
     }
 
+    fn save(&mut self) {
+        if self.failed.is_none() {
+            self.failed = self.writer.save().err();
+        }
+    }
+
     fn finish(self) -> Self {
         self
     }
@@ -170,7 +176,7 @@ pub fn record(
     let mut frontends = options.frontends.clone().or_own_socket()?;
     frontends.block = frontends.block.map(|queue| queue.or(QueueOptions::of_device(false)));
     let metadata = options.metadata(session, &backing);
-    let writer = session.create_trace(&options.output, None, &metadata)?;
+    let writer = session.create_saved_trace(&options.output, &metadata)?;
     let metrics = Metrics::new(metadata.block_size);
     let observer = Observer::start(Recording { writer, metrics, failed: None });
     let mut running =

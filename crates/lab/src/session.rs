@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use seeklab_files::{AwaitedReader, await_reader};
-use seeklab_traces::{Metadata, OpenTrace, Position, TraceWriter};
+use seeklab_traces::{Metadata, OpenTrace, Position, TraceWriter, check_no_part, saving};
 
 use crate::failure::Failure;
 use crate::listener::{Listener, Measure, Notice, Task, Unheard};
@@ -127,6 +127,19 @@ impl Session {
     ) -> Result<Box<dyn TraceWriter>, Failure> {
         let _awaited = self.await_reader(path)?;
         Ok(seeklab_columnar::create(path, format, metadata)?)
+    }
+
+    /// Creates a trace as [`create_trace`](Self::create_trace), whose rows can be read if this process is killed.
+    ///
+    /// # Errors
+    /// As [`create_trace`](Self::create_trace), and if a recording to this output was killed or is under way.
+    pub(crate) fn create_saved_trace(
+        &self,
+        path: &Path,
+        metadata: &Metadata,
+    ) -> Result<Box<dyn TraceWriter>, Failure> {
+        check_no_part(path)?;
+        Ok(saving(self.create_trace(path, None, metadata)?, path, metadata)?)
     }
 
     /// Sends a remark to the listener.

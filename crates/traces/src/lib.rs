@@ -44,6 +44,7 @@ pub use name_table::NameTable;
 pub use options::{Allowed, Applied, FormatOption, MissingColumn, Setting};
 pub use output::create_file;
 pub use output::losses::Holds;
+pub use output::{check_no_part, saving};
 pub use recorder::Recorder;
 pub use source::compression::Compression;
 pub use source::guess;

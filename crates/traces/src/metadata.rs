@@ -103,6 +103,11 @@ impl Metadata {
         text.parse().ok()
     }
 
+    /// Returns true if the recording of the trace did not end in order: later requests are missing.
+    pub fn is_unfinished(&self) -> bool {
+        self.other.contains_key(UNFINISHED)
+    }
+
     /// States the size of a device.
     pub fn set_capacity(&mut self, device: u16, capacity: ByteSize) {
         self.other.insert(capacity_key(device), capacity.to_string());
@@ -172,6 +177,9 @@ const FAULT: &str = "fault.";
 
 /// The key of the size of a device begins so; its number follows.
 const CAPACITY: &str = "capacity.";
+
+/// Key of traces whose recording did not end in order.
+pub(crate) const UNFINISHED: &str = "unfinished";
 
 /// The size of the only device, in traces of seeklab 0.1 that were captured or recorded.
 const CAPTURED_SIZE: &str = "capture.size";

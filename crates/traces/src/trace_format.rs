@@ -11,6 +11,7 @@ use crate::metadata::Metadata;
 use crate::options::{Applied, FormatOption, MissingColumn, Setting};
 use crate::output::losses::Holds;
 use crate::schema::Column;
+use crate::source::part_blocks::OMITTED_KEY;
 use crate::source::position::Position;
 use crate::source::{Head, Source};
 
@@ -178,6 +179,18 @@ pub trait TraceWriter: Send {
         let _ = (device, name);
         Ok(())
     }
+
+    /// Saves the rows so far for the case that the process is killed, if the last time was about a second ago. Does nothing
+    /// unless the writer is one of [`saving`](crate::saving). To be called several times per second.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    fn save(&mut self) -> Result<(), TraceError> {
+        Ok(())
+    }
+
+    /// Ends without a file, and removes rows that were saved.
+    fn discard(self: Box<Self>) {}
 
     /// Returns notes on information of the rows so far that was lost.
     fn notes(&self) -> Vec<Note> {
@@ -388,7 +401,18 @@ impl OpenTrace {
 
     /// Returns notes for the user on how the rows so far were changed.
     pub fn notes(&self) -> Vec<Note> {
-        self.reader.notes()
+        let metadata = self.metadata();
+        let cut = metadata.is_unfinished().then(|| {
+            let omitted = metadata.other.get(OMITTED_KEY);
+            let omitted = omitted.map_or_else(String::new, |bytes| {
+                format!(". The {bytes} bytes at its end are no complete block and were omitted")
+            });
+            Note::Remark(Cow::Owned(format!(
+                "the trace is cut: its recording was killed, or goes on. Requests of about the last second are missing, \
+                 and so are the counts of lost events and the names of processes{omitted}"
+            )))
+        });
+        cut.into_iter().chain(self.reader.notes()).collect()
     }
 }
 

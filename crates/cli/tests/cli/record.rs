@@ -202,6 +202,60 @@ fn figures_are_printed_although_the_trace_cannot_be_written() {
     assert!(document["response_mean_ms"].as_f64() > Some(0.0), "{document}");
 }
 
+/// Runs seeklab; its exit code, standard output and standard error.
+fn seeklab(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_seeklab")).args(arguments).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn killed_recording_leaves_its_rows_marked_as_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (backing, trace, part) = (at("disk"), at("seen.parquet"), at("seen.parquet.part"));
+    std::fs::write(&backing, vec![7; 1 << 20]).unwrap();
+    let address = format!("unix:{}", at("nbd"));
+    let mut recorded = Recorded::start(&["--backing", &backing, "-o", &trace, "--nbd", &address]);
+    let mut client = Client::connect(UnixStream::connect(at("nbd")).unwrap(), "", false).unwrap();
+    for number in 0..200 {
+        assert_eq!(client.call(&Request::new(READ, number, number << 12, 1 << 12)).unwrap().error, 0);
+    }
+    // The rows are saved about a second later, but for the last, which waits for the next one.
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
+    let requests = |path: &str| {
+        let (code, document, problem) = seeklab(&["trace", "info", path, "--json"]);
+        assert_eq!(code, Some(0), "{problem}");
+        let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+        let info = &document["traces"][0];
+        assert!(info["notes"].to_string().contains("the trace is cut"), "{info}");
+        info["requests"].as_u64().unwrap()
+    };
+    while requests(&part) < 199 && std::time::Instant::now() < deadline {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let other = at("other");
+    std::fs::write(&other, vec![7; 1 << 20]).unwrap();
+    let (code, _, problem) = seeklab(&["record", "--backing", &other, "-o", &trace]);
+    assert!(code == Some(2) && problem.contains("another process is recording into it"), "{problem}");
+    recorded.child.kill().unwrap();
+    recorded.child.wait().unwrap();
+    assert!(!Path::new(&trace).exists());
+    assert_eq!(requests(&part), 199);
+    let (code, _, problem) = seeklab(&["record", "--backing", &other, "-o", &trace]);
+    let advice = format!("`seeklab trace convert {part} {trace}`");
+    assert!(code == Some(2) && problem.contains(&advice), "{problem}");
+    let (code, _, problem) = seeklab(&["trace", "convert", &part, &trace]);
+    assert!(code == Some(0) && problem.contains("the trace is cut"), "{problem}");
+    assert_eq!(requests(&trace), 199);
+    let csv = at("seen.csv");
+    assert_eq!(seeklab(&["trace", "convert", &trace, &csv]).0, Some(0));
+    let places: Vec<u64> =
+        rows(Path::new(&csv), &["lbn"]).iter().map(|row| row[0].parse().unwrap()).collect();
+    let block = places[1] - places[0];
+    assert!(places.iter().copied().eq((0..199).map(|number| number * block)), "{places:?}");
+}
+
 #[test]
 fn missing_backing_is_named_and_no_trace_is_begun() {
     let folder = tempfile::tempdir().unwrap();

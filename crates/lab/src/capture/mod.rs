@@ -24,7 +24,7 @@ use seeklab_traces::capture::{
     self as traces, Capture, CaptureError, Captured, Observed, Rows, RowsCounts, Way, holds, look_at,
     monotonic_ns, recording,
 };
-use seeklab_traces::{Metadata, Recorder, TraceError, TraceWriter, recorder};
+use seeklab_traces::{Metadata, Recorder, TraceError, TraceWriter, check_no_part, recorder, saving};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -159,6 +159,7 @@ pub fn capture(session: &Session, options: &CaptureOptions) -> Result<CaptureRes
         words => Some(Child::new(words, options.output_to_stderr)?),
     };
     check_writable(&options.output)?;
+    check_no_part(&options.output)?;
     let device = look_at(&options.device)?;
     if let Some(own) = own_device(options) {
         session.remark(format!(
@@ -205,6 +206,7 @@ pub fn capture(session: &Session, options: &CaptureOptions) -> Result<CaptureRes
     })?;
     // Only now, when nothing is missing, is there a file.
     let writer = seeklab_columnar::create(&options.output, None, &metadata)?;
+    let writer = saving(writer, &options.output, &metadata)?;
     let seen = Arc::<LiveCounts>::default();
     let writing = Writing {
         rows: Rows::new(device.block_bytes),
@@ -222,9 +224,15 @@ pub fn capture(session: &Session, options: &CaptureOptions) -> Result<CaptureRes
         .spawn(move || writing.run(output))
         .map_err(Failure::from)?;
     let live = Live::start(session.figures("capturing"), seen, options.duration);
-    let command = match command {
-        Some(command) => Some(command.start()?),
-        None => None,
+    let command = match command.map(Child::start).transpose() {
+        Ok(command) => command,
+        Err(failure) => {
+            drop(capture);
+            if let Ok(written) = thread.join() {
+                written.kept.writer.discard();
+            }
+            return Err(failure);
+        }
     };
     let mut watch = session.stop().watch();
     let ended = wait(options, command, &mut watch, &thread)?;
@@ -324,6 +332,12 @@ impl Kept {
             self.failed = self.writer.write(record).err();
         }
     }
+
+    fn save(&mut self) {
+        if self.failed.is_none() {
+            self.failed = self.writer.save().err();
+        }
+    }
 }
 
 /// Result of the writer's thread.
@@ -343,6 +357,7 @@ impl Writing {
                 rows.push(&request, |record| kept.take(record));
             }
             rows.settle(mark, |record| kept.take(record));
+            kept.save();
             seen.lost(dropped);
             if kept.failed.is_some() {
                 break;

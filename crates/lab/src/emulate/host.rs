@@ -196,6 +196,12 @@ impl Sink for Following {
         self.joining.take(record, |record| taken.take(record));
     }
 
+    fn save(&mut self) {
+        if let Some(recorder) = &mut self.taken.recorder {
+            recorder.save();
+        }
+    }
+
     fn finish(self) -> Self::Output {
         let Self { joining, mut taken } = self;
         let matched = joining.finish(|record| taken.take(record));

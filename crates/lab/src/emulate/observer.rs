@@ -18,9 +18,15 @@ pub trait Sink: Send + 'static {
     /// One request more.
     fn take(&mut self, record: &TraceRecord);
 
+    /// Saves what must outlive the process. Called several times per second.
+    fn save(&mut self) {}
+
     /// There are no more.
     fn finish(self) -> Self::Output;
 }
+
+/// Requests without a pause after which the sink saves.
+const SAVE_EVERY: u64 = 1 << 12;
 
 /// Requests that may wait to be looked at.
 const WAITING_MAX: usize = 1 << 16;
@@ -65,10 +71,20 @@ impl<S: Sink> Observer<S> {
 }
 
 fn feed<S: Sink>(mut sink: S, receiver: &Receiver<TraceRecord>) -> S::Output {
+    let mut taken = 0_u64;
     loop {
         match receiver.try_recv() {
-            Ok(record) => sink.take(&record),
-            Err(TryRecvError::Empty) => std::thread::park_timeout(LOOK),
+            Ok(record) => {
+                sink.take(&record);
+                taken += 1;
+                if taken.is_multiple_of(SAVE_EVERY) {
+                    sink.save();
+                }
+            }
+            Err(TryRecvError::Empty) => {
+                sink.save();
+                std::thread::park_timeout(LOOK);
+            }
             Err(TryRecvError::Disconnected) => return sink.finish(),
         }
     }
@@ -93,6 +109,12 @@ impl Sink for Recorder {
     fn take(&mut self, record: &TraceRecord) {
         if self.failed.is_none() {
             self.failed = self.writer.write(record).err();
+        }
+    }
+
+    fn save(&mut self) {
+        if self.failed.is_none() {
+            self.failed = self.writer.save().err();
         }
     }
 

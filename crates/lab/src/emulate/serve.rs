@@ -97,7 +97,7 @@ impl EmulationOptions {
         let Some(path) = &self.record else { return Ok(None) };
         let mut metadata = metadata(&self.device, &capabilities_of(&self.device)?, self.seed);
         pace.describe(&mut metadata);
-        Ok(Some(Recorder::new(session.create_trace(path, None, &metadata)?)))
+        Ok(Some(Recorder::new(session.create_saved_trace(path, &metadata)?)))
     }
 }
 

@@ -25,7 +25,7 @@ use seeklab_core::TraceRecord;
 use crate::error::{Place, Problem, TraceError};
 use crate::fault_names::FaultNames;
 use crate::metadata::{Metadata, check_key, escape, is_key, unescape};
-use crate::output::TextOutput;
+use crate::output::{TextOutput, TextSink};
 use crate::parse::number::{NotNumber, leading_number, push_unsigned, unsigned};
 use crate::parse::text::{LineParser, Order, Parsed, TextReader};
 use crate::row::Row;
@@ -237,20 +237,13 @@ impl TraceFormat for Canonical {
     }
 
     fn create(&self, path: &Path, metadata: &Metadata) -> Result<Box<dyn TraceWriter>, TraceError> {
-        let pairs = metadata.to_pairs().map_err(|problem| TraceError::invalid(problem).in_file(path))?;
-        let mut output = TextOutput::create_for(path, metadata)?;
-        let mut text = String::new();
-        for (key, value) in pairs {
-            text += &format!("# {key}: {}\n", escape(&value));
-        }
-        output.write(text.as_bytes())?;
-        let faults = metadata.faults.clone();
-        Ok(Box::new(Writer { output, faults, line: Vec::new(), row: Row::default(), columns: &[], rows: 0 }))
+        Ok(Box::new(Writer::begin(TextOutput::create_for(path, metadata)?, metadata)?))
     }
 }
 
-struct Writer {
-    output: TextOutput,
+/// Writes the lines of a canonical CSV.
+pub(crate) struct Writer<Output> {
+    pub(crate) output: Output,
     faults: FaultNames,
     line: Vec<u8>,
     row: Row,
@@ -259,7 +252,25 @@ struct Writer {
     rows: u64,
 }
 
-impl Writer {
+impl<Output: TextSink> Writer<Output> {
+    /// Writes the metadata.
+    pub(crate) fn begin(mut output: Output, metadata: &Metadata) -> Result<Self, TraceError> {
+        let pairs = metadata.to_pairs();
+        let pairs = pairs.map_err(|problem| TraceError::invalid(problem).in_file(output.path()))?;
+        let mut text = String::new();
+        for (key, value) in pairs {
+            text += &format!("# {key}: {}\n", escape(&value));
+        }
+        output.write(text.as_bytes())?;
+        let faults = metadata.faults.clone();
+        Ok(Self { output, faults, line: Vec::new(), row: Row::default(), columns: &[], rows: 0 })
+    }
+
+    /// Writes the header of rows with or without measurement points.
+    pub(crate) fn begin_rows(&mut self, with_points: bool) -> Result<(), TraceError> {
+        self.write_header(Column::written(with_points))
+    }
+
     /// The error of the last row.
     #[cold]
     fn invalid(&self, problem: Box<Problem>) -> TraceError {
@@ -267,20 +278,20 @@ impl Writer {
     }
 
     /// Writes the header.
-    fn begin(&mut self, columns: &'static [Column]) -> Result<(), TraceError> {
+    fn write_header(&mut self, columns: &'static [Column]) -> Result<(), TraceError> {
         self.columns = columns;
         let names: Vec<_> = columns.iter().map(|column| column.name()).collect();
         self.output.write((names.join(",") + "\n").as_bytes())
     }
 }
 
-impl TraceWriter for Writer {
+impl<Output: TextSink> TraceWriter for Writer<Output> {
     fn write(&mut self, record: &TraceRecord) -> Result<(), TraceError> {
         self.rows += 1;
         let columns = self.row.set_record(record).and_then(|()| self.row.columns_after(self.columns));
         let columns = columns.map_err(|problem| self.invalid(problem))?;
         if self.columns.is_empty() {
-            self.begin(columns)?;
+            self.write_header(columns)?;
         }
         self.line.clear();
         for column in self.columns.iter().copied() {
@@ -308,7 +319,7 @@ impl TraceWriter for Writer {
     fn annotate(&mut self, key: &str, value: &str) -> Result<(), TraceError> {
         check_key(key).map_err(|problem| TraceError::invalid(problem).in_file(self.output.path()))?;
         if self.columns.is_empty() {
-            self.begin(Column::written(false))?;
+            self.begin_rows(false)?;
         }
         self.output.write(format!("# {key}: {}\n", escape(value)).as_bytes())
     }
@@ -319,7 +330,7 @@ impl TraceWriter for Writer {
 
     fn finish(mut self: Box<Self>) -> Result<(), TraceError> {
         if self.columns.is_empty() {
-            self.begin(Column::written(false))?;
+            self.begin_rows(false)?;
         }
         self.output.finish()
     }

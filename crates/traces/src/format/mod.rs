@@ -5,7 +5,7 @@ use crate::trace_format::TraceFormat;
 /// Declares the module of each format and lists the formats in the order in which they are tried.
 macro_rules! formats {
     ($($module:ident: $($format:expr),+;)+) => {
-        $(mod $module;)+
+        $(pub(crate) mod $module;)+
 
         /// The trace formats of this crate.
         pub const FORMATS: &[&dyn TraceFormat] = &[$($({

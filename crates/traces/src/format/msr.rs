@@ -24,9 +24,9 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 
 use crate::error::{Place, Problem, TraceError};
 use crate::metadata::Metadata;
-use crate::output::TextOutput;
 use crate::output::device_names::DevicesOut;
 use crate::output::losses::Holds;
+use crate::output::{TextOutput, TextSink};
 use crate::parse::extent::{blocks_of, checked_block_size};
 use crate::parse::number::{integer, push_unsigned};
 use crate::parse::text::{LineParser, Order, Parsed, TextReader, comma_fields, no_more_fields, sniff_lines};

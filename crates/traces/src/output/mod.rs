@@ -3,6 +3,7 @@
 pub(crate) mod device_names;
 pub(crate) mod device_rows;
 pub(crate) mod losses;
+mod part;
 pub(crate) mod rows;
 
 use std::io::{self, BufWriter};
@@ -14,6 +15,8 @@ use crate::error::TraceError;
 use crate::metadata::Metadata;
 use crate::source::compression::{Compression, Compressor};
 
+pub use part::{check_no_part, saving};
+
 /// The file of a trace with this metadata. A recorder's own file goes to its device as it is written, by the process
 /// that writes it, so that a capture of that device can tell.
 ///
@@ -22,6 +25,18 @@ use crate::source::compression::{Compression, Compressor};
 pub fn create_file(path: &Path, metadata: &Metadata) -> Result<OutputFile, TraceError> {
     let file = OutputFile::create(path)?;
     Ok(if metadata.recorder().is_known() { file.written_back_at_once() } else { file })
+}
+
+/// Takes the lines of a trace.
+pub(crate) trait TextSink: Send {
+    /// The file, for messages.
+    fn path(&self) -> &Path;
+
+    /// Takes whole lines.
+    fn write(&mut self, text: &[u8]) -> Result<(), TraceError>;
+
+    /// Writes what is held back.
+    fn finish(self) -> Result<(), TraceError>;
 }
 
 /// Text of a trace, compressed according to the suffix of its file.
@@ -42,19 +57,21 @@ impl TextOutput {
             .map_err(|error| TraceError::io("cannot create the file", error).in_file(path))?;
         Ok(Self { path: path.to_owned(), compressor })
     }
+}
 
-    pub(crate) fn path(&self) -> &Path {
+impl TextSink for TextOutput {
+    fn path(&self) -> &Path {
         &self.path
     }
 
     #[inline]
-    pub(crate) fn write(&mut self, text: &[u8]) -> Result<(), TraceError> {
+    fn write(&mut self, text: &[u8]) -> Result<(), TraceError> {
         self.compressor
             .write_all(text)
             .map_err(|error| TraceError::io("cannot write the file", error).in_file(&self.path))
     }
 
-    pub(crate) fn finish(self) -> Result<(), TraceError> {
+    fn finish(self) -> Result<(), TraceError> {
         let path = self.path;
         let file = self
             .compressor

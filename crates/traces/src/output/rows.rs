@@ -6,7 +6,7 @@ use std::path::Path;
 use seeklab_core::{Operation, TraceRecord};
 
 use crate::error::{Place, TraceError};
-use crate::output::TextOutput;
+use crate::output::{TextOutput, TextSink};
 
 /// A text of one row per line.
 pub(crate) struct RowsOut {

@@ -4,7 +4,7 @@
 //! # Scope and limits
 //! Files of several gzip members, zstd frames or bzip2 streams are read to their end. Only one layer of compression is
 //! removed. Zstd windows beyond 128 MiB (`zstd --long=28` and up) and xz dictionaries beyond that are
-//! refused. Xz and bzip2 are not written.
+//! refused. Xz and bzip2 are not written. A part file is zstd, too, and may end anywhere (`part_blocks.rs`).
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -15,6 +15,7 @@ use flate2::write::GzEncoder;
 use lzma_rust2::XzReader;
 
 use crate::error::{ErrorKind, TraceError};
+use crate::source::part_blocks::{FILE_HEADER, PartBlocks};
 
 /// Compression of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,9 +77,12 @@ impl Compression {
 /// The plain bytes of `input`, and how they were compressed.
 pub(crate) fn decompress(input: Box<dyn Read + Send>) -> io::Result<(Compression, Box<dyn Read + Send>)> {
     let mut input = BufReader::with_capacity(64 * 1024, input);
-    let mut magic = Vec::with_capacity(6);
+    let mut magic = Vec::with_capacity(FILE_HEADER.len());
     // A pipe may give its first bytes one at a time, so `fill_buf` alone does not do.
-    (&mut input).take(6).read_to_end(&mut magic)?;
+    (&mut input).take(FILE_HEADER.len() as u64).read_to_end(&mut magic)?;
+    if magic == FILE_HEADER {
+        return Ok((Compression::Zstd, Box::new(PartBlocks::new(input)?)));
+    }
     let compression = Compression::of_bytes(&magic);
     let whole = io::Cursor::new(magic).chain(input);
     let plain: Box<dyn Read + Send> = match compression {

@@ -2,6 +2,7 @@
 
 pub(crate) mod compression;
 pub mod guess;
+pub(crate) mod part_blocks;
 pub(crate) mod parts;
 pub(crate) mod position;
 mod zipped;
