@@ -9,10 +9,11 @@ use seeklab_devices::limit::{
 };
 use toml::Table;
 
+use super::calibration::Calibrated;
+use super::envelope::{Line, lines};
 use super::history::History;
-use super::rates::{Ceiling, ceilings};
 use super::traffic::{Passed, Traffic, Unit};
-use super::trial::{Evidence, Passage, Suspect, evidence};
+use super::trial::{CLOCK_NS, Evidence, Passage, Suspect, evidence};
 
 /// Limits that are looked for.
 const LIMITS_MAX: usize = 4;
@@ -28,7 +29,7 @@ const LONG_BYTES: f64 = 32_768.0;
 pub(crate) struct Found {
     pub(crate) of: Limited,
     unit: Unit,
-    suspect: Suspect,
+    calibrated: Calibrated,
     /// Used part of the burst at the end of the trace.
     used: f64,
     evidence: Evidence,
@@ -55,10 +56,9 @@ pub(crate) struct Wait {
     pub(crate) is_held: bool,
 }
 
-/// A limit, the traffic that it was found in, when it held, and how that came past.
+/// A limit, the traffic that it was found in, and how that came past.
 struct Candidate {
     found: Found,
-    ceiling: Ceiling,
     traffic: Traffic,
     passage: Passage,
 }
@@ -69,20 +69,16 @@ pub(crate) fn find(runs: &[Vec<Passed>], history: &History, block_size: ByteSize
     let mut found: Vec<Found> = Vec::new();
     let mut held: Vec<Vec<bool>> = runs.iter().map(|run| vec![false; run.len()]).collect();
     while found.len() < LIMITS_MAX {
-        let Some(Candidate { found: next, ceiling, traffic, passage }) =
-            best(&past, history, block_size, &found)
+        let Some(Candidate { found: next, traffic, passage }) = best(&past, history, block_size, &found)
         else {
             break;
         };
-        for ((run, seen), times) in past.iter_mut().zip(&traffic.runs).zip(&passage.admitted) {
+        let admitted = traffic.runs.iter().zip(&passage.admitted);
+        for ((run, held), (seen, times)) in past.iter_mut().zip(&mut held).zip(admitted) {
             for (charged, time) in seen.requests.iter().zip(times) {
                 let passed = &mut run[charged.place as usize];
+                held[charged.place as usize] |= time - charged.arrival > CLOCK_NS;
                 passed.arrival = passed.arrival.max(seen.origin + Duration::from_ns_f64(*time));
-            }
-        }
-        for ((held, seen), windows) in held.iter_mut().zip(&traffic.runs).zip(&ceiling.windows) {
-            for index in windows.iter().flat_map(|(from, to)| &seen.completed[*from..*to]) {
-                held[seen.requests[*index as usize].place as usize] = true;
             }
         }
         found.push(next);
@@ -119,39 +115,35 @@ fn best(runs: &[Vec<Passed>], history: &History, block_size: ByteSize, known: &[
         };
         let is_even = units.len() == 1;
         for traffic in units {
-            let found: Option<(Found, Passage, Ceiling)> = ceilings(&traffic)
+            let found: Option<(Found, Passage)> = lines(&traffic)
                 .into_iter()
-                .filter(|ceiling| known.iter().all(|known| !known.is_near(of, traffic.unit, ceiling.rate)))
-                .filter_map(|ceiling| tried(&traffic, ceiling, of, is_even))
+                .filter_map(|line| tried(&traffic, line, of, is_even))
+                .filter(|(found, _)| known.iter().all(|known| !known.is_near(found)))
                 .max_by(|one, other| one.0.evidence.score.total_cmp(&other.0.evidence.score));
-            let Some((found, passage, ceiling)) = found else { continue };
+            let Some((found, passage)) = found else { continue };
             if best.as_ref().is_none_or(|best| found.evidence.score > best.found.evidence.score) {
-                best = Some(Candidate { found, ceiling, traffic, passage });
+                best = Some(Candidate { found, traffic, passage });
             }
         }
     }
     best
 }
 
-/// The limit of a rate, if it is one.
-fn tried(
-    traffic: &Traffic,
-    ceiling: Ceiling,
-    of: Limited,
-    is_even: bool,
-) -> Option<(Found, Passage, Ceiling)> {
-    let suspect = Suspect { rate: ceiling.rate, burst: ceiling.burst(traffic) };
-    let passage = suspect.passage(traffic);
-    let evidence = evidence(traffic, &ceiling, &suspect, &passage);
-    let found = Found { of, unit: traffic.unit, suspect, used: passage.used, evidence, is_even };
-    evidence.is_found.then_some((found, passage, ceiling))
+/// The limit of a line, if it is one.
+fn tried(traffic: &Traffic, line: Line, of: Limited, is_even: bool) -> Option<(Found, Passage)> {
+    let calibrated = Calibrated::of(traffic, Suspect { rate: line.rate, burst: line.burst })?;
+    let passage = calibrated.suspect.passage(traffic);
+    let evidence = evidence(traffic, &calibrated, &passage);
+    let found = Found { of, unit: traffic.unit, calibrated, used: passage.used, evidence, is_even };
+    evidence.is_found.then_some((found, passage))
 }
 
 impl Found {
-    /// Returns true if `rate` is within 5 % of this limit's rate, for the same operations and unit.
-    fn is_near(&self, of: Limited, unit: Unit, rate: f64) -> bool {
+    /// Returns true if the rate of the other is within 5 % of this limit's rate, for the same operations and unit.
+    fn is_near(&self, other: &Self) -> bool {
         const NEAR: f64 = 0.05;
-        self.of == of && self.unit == unit && (self.suspect.rate / rate - 1.0).abs() < NEAR
+        let rates = self.calibrated.suspect.rate / other.calibrated.suspect.rate;
+        self.of == other.of && self.unit == other.unit && (rates - 1.0).abs() < NEAR
     }
 }
 
@@ -194,9 +186,10 @@ impl Found {
             Unit::Requests => 1.0,
             Unit::Blocks => block_size.as_bytes() as f64,
         };
-        let burst = ((self.suspect.burst * scale).round() as u64).max(1);
+        let Calibrated { suspect, rates, bursts } = self.calibrated;
+        let burst = ((suspect.burst * scale).round() as u64).max(1);
         let used = if with_state { (self.used * scale).round() as u64 } else { 0 };
-        let per_s = five_digits(self.suspect.rate * scale * 1e9);
+        let per_s = five_digits(suspect.rate * scale * 1e9);
         let key = match self.unit {
             Unit::Requests => {
                 let Some(rate) = RequestRate::from_per_s(per_s) else { return };
@@ -216,8 +209,16 @@ impl Found {
             (true, Unit::Blocks) => "; all requests have one length, so it may be a limit of requests",
         };
         let Evidence { held, explained, .. } = self.evidence;
+        let interval = |ends: [f64; 2], scale: f64| {
+            let [low, high] = ends.map(|end| five_digits(end * scale));
+            format!("{low} to {high}")
+        };
+        let (rates, bursts) = match self.unit {
+            Unit::Requests => (interval(rates, 1e9) + " requests/s", interval(bursts, 1.0) + " requests"),
+            Unit::Blocks => (interval(rates, scale * 1e3) + " MB/s", interval(bursts, scale / 1e6) + " MB"),
+        };
         let text = format!(
-            "delayed {held} requests and explains {:.0} % of their additional time{even}",
+            "rate {rates}, burst {bursts}; delayed {held} requests and explains {:.0} % of their additional time{even}",
             100.0 * explained
         );
         layer.fit.insert(key, text);

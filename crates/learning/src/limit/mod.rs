@@ -1,14 +1,15 @@
 //! Finding rate and burst limits in a trace.
 //!
 //! ```text
-//! trace ─▶ Passed, History ─▶ Traffic ─▶ ceilings: rates that it returns to, bursts ─▶ trial: does a bucket explain the waiting?
+//! trace ─▶ Passed, History ─▶ Traffic ─▶ envelope: lines on the arrival curve ─▶ calibration ─▶ trial: does a bucket explain the waiting?
 //! ```
 //! # Scope and limits
 //! A limit is a token bucket of requests or of bytes; two of them make a volume whose burst has a rate of its own.
 
+mod calibration;
+mod envelope;
 mod find;
 mod history;
-mod rates;
 mod traffic;
 mod trial;
 

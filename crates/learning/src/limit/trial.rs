@@ -8,23 +8,24 @@
 //!
 //! # Criteria
 //! A limit is found if all of these hold:
-//! 1. [`HELD`] requests and four windows at least are at its rate to 1 %, and wait for the bucket in them.
-//! 2. In these windows the bucket explains [`EXPLAINED`] of the excess of the response times over those
-//!    elsewhere.
+//! 1. [`HELD`] requests at least wait for the bucket.
+//! 2. The bucket explains [`EXPLAINED`] of the excess of their response times over those of the others.
 //! 3. The limit is obeyed: forgiven tokens are at most [`FORGIVEN`] of the work.
-//! 4. The device beneath is faster: [`FREE`] requests outside of the windows did not wait for the bucket; and
-//!    the burst is at least [`BEYOND`] requests, and twice what is in service at that rate, beyond what a
-//!    server of that speed would take at once.
-//! 5. The limit matters: the mean wait is at least [`MATTERS`] of the response time elsewhere.
+//! 4. The device beneath is faster: [`FREE`] requests did not wait for the bucket; and the burst is at least
+//!    [`BEYOND`] requests, and twice what is in service at that rate, beyond what a server of that speed would take
+//!    at once.
+//! 5. The limit matters: the mean wait is at least [`MATTERS`] of the response time of the others.
 //! 6. The limit is steady: while it holds, the spread of work less `rate * time` over some number of requests
 //!    is at most [`WANDERS`] times the spread over a [`APART`]th of them. For a device that draws service
 //!    times, the ratio is the square root of [`APART`], 4.
+//! 7. The burst is one number: what is used while requests wait keeps within [`LEVEL`] of it, or within [`PORTION`] requests and half
+//!    of it.
 //!
-//! A device that is merely busy fails the last criterion and mostly the second: its completions wander from
+//! A device that is merely busy fails the last two criteria and mostly the second: its completions wander from
 //! any line of constant rate by the square root of their number, so that the bucket is hardly ever empty when
 //! they wait. A device whose service time is constant fails the fourth: it was never faster.
 
-use super::rates::Ceiling;
+use super::calibration::Calibrated;
 use super::traffic::{Traffic, quantile};
 
 /// Requests that are held up, at least.
@@ -39,7 +40,7 @@ const FORGIVEN: f64 = 0.02;
 /// Share by which the tested rate is lower than the found one.
 const LOWER: f64 = 0.004;
 
-/// Requests outside of the windows that do not wait, at least.
+/// Requests that do not wait, at least.
 const FREE: usize = 64;
 
 /// Requests of a burst, beyond twice those in service, at least.
@@ -56,6 +57,10 @@ const WANDERS: f64 = 2.0;
 /// Mean wait by the response elsewhere.
 const MATTERS: f64 = 0.25;
 
+/// Width of the interval of the burst, by the burst, at most; and in requests, where limiters release them in portions.
+const LEVEL: f64 = 0.2;
+const PORTION: f64 = 64.0;
+
 /// A token bucket; units as those of the traffic.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Suspect {
@@ -66,7 +71,7 @@ pub(super) struct Suspect {
 }
 
 /// A wait that is shorter is the clock's.
-const CLOCK_NS: f64 = 1_000.0;
+pub(super) const CLOCK_NS: f64 = 1_000.0;
 
 /// Result of leading a trace through a bucket.
 #[derive(Debug)]
@@ -137,31 +142,21 @@ pub(super) struct Evidence {
 }
 
 /// Returns the evidence that a bucket is a limit of the traffic.
-pub(super) fn evidence(
-    traffic: &Traffic,
-    ceiling: &Ceiling,
-    suspect: &Suspect,
-    passage: &Passage,
-) -> Evidence {
+pub(super) fn evidence(traffic: &Traffic, calibrated: &Calibrated, passage: &Passage) -> Evidence {
+    let Calibrated { suspect, bursts: [low, high], .. } = calibrated;
     let mut inside: Vec<(f64, f64)> = Vec::new();
     let mut free: Vec<f64> = Vec::new();
-    let mut held = 0;
-    let runs = traffic.runs.iter().zip(&ceiling.windows).zip(&passage.admitted);
-    for ((run, windows), admitted) in runs {
-        let mut windows = windows.iter().peekable();
-        for (place, index) in run.completed.iter().enumerate() {
-            let request = &run.requests[*index as usize];
-            let wait = admitted[*index as usize] - request.arrival;
-            held += usize::from(wait > CLOCK_NS);
-            while windows.next_if(|(_, to)| *to <= place).is_some() {}
-            if windows.peek().is_some_and(|(from, _)| *from <= place) {
+    for (run, admitted) in traffic.runs.iter().zip(&passage.admitted) {
+        for (request, admitted) in run.requests.iter().zip(admitted) {
+            let wait = admitted - request.arrival;
+            if wait > CLOCK_NS {
                 inside.push((wait, request.response()));
-            } else if wait <= CLOCK_NS {
+            } else {
                 free.push(request.response());
             }
         }
     }
-    let held_inside = inside.iter().filter(|(wait, _)| *wait > CLOCK_NS).count();
+    let held = inside.len();
     let frees = free.len();
     let elsewhere = if free.is_empty() { 0.0 } else { quantile(&mut free, 0.25) };
     let (mut waited, mut excess, mut explained) = (0.0, 0.0, 0.0);
@@ -173,13 +168,15 @@ pub(super) fn evidence(
     }
     let share = if excess > 0.0 { explained / excess } else { 0.0 };
     let in_service = suspect.rate * elsewhere;
-    let is_found = held_inside >= HELD
-        && 2 * held_inside >= inside.len()
+    let portion = (PORTION * traffic.cost_mean).min(0.5 * suspect.burst);
+    let is_level = high - low <= portion.max(LEVEL * suspect.burst);
+    let is_found = held >= HELD
         && share >= EXPLAINED
         && passage.forgiven <= FORGIVEN * passage.held
         && frees >= FREE
         && suspect.burst >= BEYOND * traffic.cost_mean + 2.0 * in_service
         && waited >= MATTERS * elsewhere * inside.len() as f64
+        && is_level
         && is_steady(traffic, suspect, passage);
     Evidence { held, explained: share, score: explained - (excess - explained), is_found }
 }

@@ -9,6 +9,8 @@ use seeklab_devices::layer::Limit;
 use seeklab_devices::limit::{Buckets, LimitParameters, Limited, RequestRate, TokenBucket};
 use toml::Table;
 
+mod mixed;
+
 use super::*;
 use crate::fit::LeftOut;
 

@@ -1,0 +1,140 @@
+//! Rate and burst of a suspected limit, from the times at which requests wait for it.
+//!
+//! # Method
+//! Requests wait while the bucket is empty, and then its whole burst is used: work done beyond `rate * time`, reflected at zero,
+//! where the bucket is full. So what is used is the same whenever requests wait. If it rises while they do, the rate is higher
+//! by that slope; its median is the burst. Both are repeated from the line on the [envelope](super::envelope).
+
+use super::traffic::{Traffic, quantile};
+use super::trial::{CLOCK_NS, Passage, Suspect};
+
+/// Repetitions at most, and the relative change that ends them.
+const ROUNDS: usize = 6;
+const STILL: f64 = 1e-5;
+/// Width of the interval of the burst, by the burst, beyond which it is none.
+const WANDERS: f64 = 1.0;
+/// Requests of an episode that count for the slope, at least.
+const EPISODE_LEAST: usize = 16;
+/// Share of an episode at its beginning that does not count for the slope: the burst may have been not quite used.
+const BEGINNING: f64 = 0.2;
+/// Quantiles of what is used that bound the interval of the burst.
+const INTERVAL: [f64; 2] = [0.05, 0.95];
+
+/// A suspected limit with what is known of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Calibrated {
+    pub(super) suspect: Suspect,
+    /// Interval of its rate, in cost per nanosecond.
+    pub(super) rates: [f64; 2],
+    /// Interval of its burst.
+    pub(super) bursts: [f64; 2],
+}
+
+/// What is used while requests wait, from one full bucket to the next.
+#[derive(Debug, Default)]
+struct Episode {
+    /// Times, and the used cost.
+    held: Vec<(f64, f64)>,
+    /// True if the bucket was seen to be full before.
+    was_full: bool,
+}
+
+impl Calibrated {
+    /// Calibrates a bucket; `None` if no requests wait for it.
+    pub(super) fn of(traffic: &Traffic, mut suspect: Suspect) -> Option<Self> {
+        let mut is_last = false;
+        for round in 1.. {
+            let passage = suspect.passage(traffic);
+            let episodes = episodes(traffic, suspect.rate, &passage);
+            let mut used = used(&episodes);
+            if used.is_empty() {
+                return None;
+            }
+            let [low, high] = INTERVAL.map(|share| quantile(&mut used, share));
+            if is_last {
+                // Both ends of the longest episode are as uncertain as the level.
+                let longest = episodes.iter().map(Episode::span).fold(0.0, f64::max);
+                let off = if longest > 0.0 { (high - low) / longest } else { suspect.rate };
+                let rates = [(suspect.rate - off).max(0.0), suspect.rate + off];
+                return Some(Self { suspect, rates, bursts: [low, high] });
+            }
+            let next = Suspect { rate: suspect.rate + slope(&episodes), burst: quantile(&mut used, 0.5) };
+            // What wanders so far is no burst.
+            if next.rate <= 0.0 || round > 1 && high - low > WANDERS * next.burst {
+                return None;
+            }
+            let is_still = (next.rate / suspect.rate - 1.0).abs() <= STILL
+                && (next.burst / suspect.burst - 1.0).abs() <= STILL;
+            suspect = next;
+            is_last = is_still || round + 1 >= ROUNDS;
+        }
+        None
+    }
+}
+
+impl Episode {
+    fn span(&self) -> f64 {
+        self.held.first().zip(self.held.last()).map_or(0.0, |(first, last)| last.0 - first.0)
+    }
+}
+
+/// The used cost at completions of requests that waited.
+fn episodes(traffic: &Traffic, rate: f64, passage: &Passage) -> Vec<Episode> {
+    let mut episodes = Vec::new();
+    let mut episode = Episode::default();
+    let (mut used, mut now) = (0.0_f64, 0.0);
+    let mut go = |used: &mut f64, passed: f64, episode: &mut Episode| {
+        *used -= rate * passed;
+        if *used <= 0.0 {
+            *used = 0.0;
+            if !episode.held.is_empty() {
+                episodes.push(std::mem::take(episode));
+            }
+            episode.was_full = true;
+        }
+    };
+    for (run, admitted) in traffic.runs.iter().zip(&passage.admitted) {
+        for (passed, cost) in &run.before {
+            go(&mut used, *passed, &mut episode);
+            (used, now) = (used + cost, now + passed);
+        }
+        let mut last = 0.0;
+        for index in &run.completed {
+            let request = &run.requests[*index as usize];
+            go(&mut used, request.completion - last, &mut episode);
+            now += request.completion - last;
+            last = request.completion;
+            used += request.cost;
+            if admitted[*index as usize] - request.arrival > CLOCK_NS {
+                episode.held.push((now, used));
+            }
+        }
+    }
+    episodes.push(episode);
+    episodes
+}
+
+/// What is used, in episodes before which the bucket had been full if there are any.
+fn used(episodes: &[Episode]) -> Vec<f64> {
+    let known = |was_full: bool| {
+        let episodes = episodes.iter().filter(move |episode| episode.was_full || !was_full);
+        episodes.flat_map(|episode| &episode.held).map(|held| held.1).collect::<Vec<f64>>()
+    };
+    let after_full = known(true);
+    if after_full.is_empty() { known(false) } else { after_full }
+}
+
+/// The slope of what is used, common to all episodes.
+fn slope(episodes: &[Episode]) -> f64 {
+    let (mut above, mut below) = (0.0, 0.0);
+    for episode in episodes.iter().filter(|episode| episode.held.len() >= EPISODE_LEAST) {
+        let held = &episode.held[(episode.held.len() as f64 * BEGINNING) as usize..];
+        let mean = |of: fn(&(f64, f64)) -> f64| held.iter().map(of).sum::<f64>() / held.len() as f64;
+        let (time, used) = (mean(|held| held.0), mean(|held| held.1));
+        for held in held {
+            above += (held.0 - time) * (held.1 - used);
+            below += (held.0 - time).powi(2);
+        }
+    }
+    if below > 0.0 { above / below } else { 0.0 }
+}

@@ -1,0 +1,182 @@
+//! The arrival curve of completed work, and lines on it that a token bucket would leave.
+//!
+//! # Method
+//! `E(t)` is the most work that completed in any window of length `t`. A bucket bounds it by `burst + rate t`, and `E` lies
+//! on that line from the time that the burst lasts to the longest time in which no token was lost, whatever the
+//! load did in between. The work of a device that is merely busy wanders, so that what goes beyond any rate grows with the
+//! square root of the time. Lines over a factor of [`REACH`] in `t` are candidates for limits.
+//!
+//! # Scope and limits
+//! Windows lie within the runs of the sample, or go across the gaps between them, of which [bins](super::History) are known:
+//! such a window counts from [`BINS_LEAST`] bins on.
+//!
+//! # References
+//! J.-Y. Le Boudec, P. Thiran, Network Calculus, Springer LNCS 2050, 2001, sections 1.2.1 and 1.2.4: arrival curves, minimum
+//! arrival curve.
+
+use super::traffic::Traffic;
+
+/// Ratio of lengths that follow each other.
+const STEP: f64 = 1.189_207_115_002_721;
+/// Lengths at most.
+const LENGTHS_MAX: usize = 128;
+/// Work of the shortest windows, in requests of mean cost.
+const WORK_LEAST: f64 = 16.0;
+/// Ratio of the ends of a line, at least.
+const REACH: f64 = 4.0;
+/// Largest distance of the curve from a line, by its intercept.
+const BENT: f64 = 0.1;
+/// Completions of a window of mean rate, of which the first of each so many parts begins a window.
+const LEFT_OUT: f64 = 2_048.0;
+/// Bins of a window across a gap, at least.
+const BINS_LEAST: f64 = 64.0;
+/// Candidates at most.
+const LINES_MAX: usize = 12;
+/// Relative differences of rate and burst of lines that count as equal.
+const ALIKE: [f64; 2] = [0.01, 0.1];
+
+/// A line on the curve.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Line {
+    /// Cost in a nanosecond.
+    pub(super) rate: f64,
+    /// Cost at time zero.
+    pub(super) burst: f64,
+    /// Largest distance of the curve from the line, by the burst.
+    bent: f64,
+}
+
+/// Completed work over time, in nanoseconds from the first completion.
+struct Steps {
+    times: Vec<f64>,
+    /// Work up to each time, of which the first is before all.
+    work: Vec<f64>,
+    /// Longest step of which only the sum is known.
+    coarse: f64,
+}
+
+/// Lines on the curves of the traffic, the straightest first.
+pub(super) fn lines(traffic: &Traffic) -> Vec<Line> {
+    let mut found = Vec::new();
+    let whole = Steps::of(traffic, 0..traffic.runs.len());
+    if traffic.runs.len() > 1 {
+        let runs: Vec<Steps> = (0..traffic.runs.len()).map(|run| Steps::of(traffic, run..run + 1)).collect();
+        found.extend(straight(&curve(&runs, traffic)));
+    }
+    found.extend(straight(&curve(&[whole], traffic)));
+    found.sort_by(|one, other| one.bent.total_cmp(&other.bent));
+    let mut distinct: Vec<Line> = Vec::new();
+    for line in found {
+        if distinct.len() < LINES_MAX && distinct.iter().all(|other| !line.is_like(other)) {
+            distinct.push(line);
+        }
+    }
+    distinct
+}
+
+impl Line {
+    fn is_like(&self, other: &Self) -> bool {
+        let near = |one: f64, other: f64, share: f64| (one / other - 1.0).abs() <= share;
+        near(self.rate, other.rate, ALIKE[0]) && near(self.burst, other.burst, ALIKE[1])
+    }
+}
+
+impl Steps {
+    fn of(traffic: &Traffic, runs: std::ops::Range<usize>) -> Self {
+        let mut this = Self { times: Vec::new(), work: vec![0.0], coarse: 0.0 };
+        let mut now = 0.0;
+        for (place, run) in traffic.runs[runs].iter().enumerate() {
+            let before = if place == 0 { &[][..] } else { &run.before };
+            for (passed, cost) in before {
+                now += passed;
+                this.push(now, *cost);
+                this.coarse = this.coarse.max(*passed);
+            }
+            let begin = now;
+            for index in &run.completed {
+                let request = &run.requests[*index as usize];
+                now = begin + request.completion;
+                this.push(now, request.cost);
+            }
+        }
+        this
+    }
+
+    fn push(&mut self, time: f64, cost: f64) {
+        let before = *self.work.last().expect("there is a first");
+        self.times.push(time);
+        self.work.push(before + cost);
+    }
+
+    fn span(&self) -> f64 {
+        self.times.first().zip(self.times.last()).map_or(0.0, |(first, last)| last - first)
+    }
+
+    /// The most work in a window of that length, both ends of which count.
+    fn most_in(&self, length: f64) -> f64 {
+        let (mut most, mut to) = (0.0_f64, 0);
+        // Beginnings that are left out would add this share of a window at most.
+        let stride = (self.times.len() as f64 * length / self.span() / LEFT_OUT) as usize;
+        for (from, begin) in self.times.iter().enumerate().step_by(stride.max(1)) {
+            while self.times.get(to).is_some_and(|time| *time <= begin + length) {
+                to += 1;
+            }
+            most = most.max(self.work[to] - self.work[from]);
+            if to == self.times.len() {
+                break;
+            }
+        }
+        most
+    }
+}
+
+/// The curve of separate pieces: lengths, and the most work in each.
+fn curve(pieces: &[Steps], traffic: &Traffic) -> Vec<(f64, f64)> {
+    let span = pieces.iter().map(Steps::span).fold(0.0, f64::max);
+    let (work, time) = pieces.iter().fold((0.0, 0.0), |(work, time), piece| {
+        (work + piece.work.last().copied().unwrap_or(0.0), time + piece.span())
+    });
+    if work <= 0.0 || time <= 0.0 {
+        return Vec::new();
+    }
+    let coarse = pieces.iter().map(|piece| piece.coarse).fold(0.0, f64::max);
+    // At the mean rate of the trace; windows of a burst hold more.
+    let shortest = (WORK_LEAST * traffic.cost_mean * time / work / 16.0).max(BINS_LEAST * coarse);
+    let lengths = std::iter::successors(Some(span), |length| Some(length / STEP));
+    let lengths = lengths.take_while(|length| *length >= shortest).take(LENGTHS_MAX);
+    let mut curve: Vec<(f64, f64)> = lengths
+        .map(|length| {
+            let within = pieces.iter().filter(|piece| piece.span() >= length);
+            (length, within.map(|piece| piece.most_in(length)).fold(0.0, f64::max))
+        })
+        .collect();
+    curve.reverse();
+    curve
+}
+
+/// Lines on parts of a curve whose lengths reach so far.
+fn straight(curve: &[(f64, f64)]) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for from in 0..curve.len() {
+        let Some(to) = curve.iter().position(|(length, _)| *length >= REACH * curve[from].0) else { break };
+        lines.extend(line(&curve[from..=to]));
+    }
+    lines
+}
+
+/// The line of least squares, if it is one with a burst.
+fn line(points: &[(f64, f64)]) -> Option<Line> {
+    let count = points.len() as f64;
+    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
+    let (length, work) = (mean(|point| point.0), mean(|point| point.1));
+    let (mut above, mut below) = (0.0, 0.0);
+    for point in points {
+        above += (point.0 - length) * (point.1 - work);
+        below += (point.0 - length).powi(2);
+    }
+    let rate = above / below;
+    let burst = work - rate * length;
+    let off = points.iter().map(|point| (point.1 - burst - rate * point.0).abs()).fold(0.0, f64::max);
+    let bent = off / burst;
+    (rate > 0.0 && burst > 0.0 && bent <= BENT).then_some(Line { rate, burst, bent })
+}
