@@ -29,8 +29,7 @@ use crate::output::device_names::{DevicesOut, push_device};
 use crate::output::device_rows;
 use crate::output::losses::Holds;
 use crate::output::rows::RowsOut;
-use crate::parse::extent::byte_extent;
-use crate::parse::extent::checked_block_size;
+use crate::parse::extent::{Blocks, checked_block_size};
 use crate::parse::names::Names;
 use crate::parse::number::{integer, push_unsigned};
 use crate::parse::text::{
@@ -38,7 +37,7 @@ use crate::parse::text::{
 };
 use crate::row::check_extent;
 use crate::source::{Head, Source};
-use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
+use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 
 /// Alibaba block traces.
 pub(super) struct Alibaba;
@@ -53,7 +52,7 @@ const ORIGIN_US: u64 = 1_577_808_000_000_000;
 const PLAUSIBLE_US: std::ops::Range<u64> = 1_000_000_000_000_000..2_000_000_000_000_000;
 
 struct Parser {
-    block_size: u64,
+    blocks: Blocks,
     devices: Names,
     /// True before the first line.
     at_start: bool,
@@ -61,7 +60,7 @@ struct Parser {
 
 impl Parser {
     fn new(block_size: u64) -> Self {
-        Self { block_size, devices: Names::default(), at_start: true }
+        Self { blocks: Blocks::of(block_size), devices: Names::default(), at_start: true }
     }
 }
 
@@ -78,7 +77,7 @@ impl LineParser for Parser {
             b"W" => Operation::Write,
             _ => return Err(Problem::new(FIELDS[1], opcode, "`R` or `W` is allowed")),
         };
-        let (lbn, blocks) = byte_extent([FIELDS[2], FIELDS[3]], offset, length, self.block_size)?;
+        let (lbn, blocks) = self.blocks.byte_extent([FIELDS[2], FIELDS[3]], offset, length)?;
         check_extent(op, lbn, blocks)?;
         let arrival = integer(FIELDS[4], timestamp, u64::MAX / NS_PER_US)? * NS_PER_US;
         integer(FIELDS[0], id, u64::MAX)?;
@@ -87,6 +86,10 @@ impl LineParser for Parser {
             device,
             ..TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks)
         }))
+    }
+
+    fn notes(&self, notes: &mut Vec<Note>) {
+        self.blocks.notes(notes);
     }
 }
 

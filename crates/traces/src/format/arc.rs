@@ -19,13 +19,12 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 use crate::error::{Problem, TraceError};
 use crate::metadata::Metadata;
 use crate::options::MissingColumn;
-use crate::parse::extent::checked_block_size;
-use crate::parse::extent::sector_extent;
+use crate::parse::extent::{Blocks, checked_block_size};
 use crate::parse::number::integer;
 use crate::parse::text::{LineParser, Order, Parsed, TextReader, blank_fields, no_more_fields, sniff_lines};
 use crate::row::check_extent;
 use crate::source::{Head, Source};
-use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader};
+use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// ARC `.lis`.
 pub(super) struct Arc;
@@ -33,7 +32,7 @@ pub(super) struct Arc;
 const FIELDS: [&str; 4] = ["start", "blocks", "ignored", "request"];
 
 struct Parser {
-    block_size: u64,
+    blocks: Blocks,
 }
 
 impl LineParser for Parser {
@@ -41,13 +40,17 @@ impl LineParser for Parser {
     fn parse(&mut self, line: &[u8], _: &mut Metadata) -> Result<Parsed, Box<Problem>> {
         let ([start, blocks, ignored, request], count) = blank_fields(line, &FIELDS)?;
         no_more_fields(line, count, &FIELDS)?;
-        let (lbn, blocks) = sector_extent([FIELDS[0], FIELDS[1]], start, blocks, self.block_size)?;
+        let (lbn, blocks) = self.blocks.sector_extent([FIELDS[0], FIELDS[1]], start, blocks)?;
         if ignored != b"0" {
             return Err(Problem::new(FIELDS[2], ignored, "`0` is allowed"));
         }
         integer(FIELDS[3], request, u64::MAX)?;
         check_extent(Operation::Read, lbn, blocks)?;
         Ok(Parsed::Row(TraceRecord::new(Instant::ZERO, Operation::Read, lbn, blocks)))
+    }
+
+    fn notes(&self, notes: &mut Vec<Note>) {
+        self.blocks.notes(notes);
     }
 }
 
@@ -74,12 +77,12 @@ impl TraceFormat for Arc {
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {
-        let mut parser = Parser { block_size: 512 };
+        let mut parser = Parser { blocks: Blocks::of(512) };
         sniff_lines(head, |line| parser.parse(line, &mut Metadata::default()).is_ok())
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-        let parser = Parser { block_size: checked_block_size(options.block_size_or_default())? };
+        let parser = Parser { blocks: Blocks::of(checked_block_size(options.block_size_or_default())?) };
         Ok(Box::new(TextReader::new(source, parser, Order::AsWritten, options)))
     }
 }

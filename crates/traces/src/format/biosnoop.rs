@@ -29,8 +29,7 @@ use crate::error::{Problem, TraceError};
 use crate::event::rows::ARRIVAL;
 use crate::metadata::Metadata;
 use crate::options::{FormatOption, MissingColumn};
-use crate::parse::extent::checked_block_size;
-use crate::parse::extent::{aligned, blocks};
+use crate::parse::extent::{Blocks, checked_block_size};
 use crate::parse::names::Names;
 use crate::parse::number::{integer, time};
 use crate::parse::text::{
@@ -38,7 +37,7 @@ use crate::parse::text::{
 };
 use crate::row::check_extent;
 use crate::source::{Head, Source};
-use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader};
+use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// biosnoop.
 pub(super) struct Biosnoop;
@@ -53,7 +52,7 @@ const MILLISECOND: u32 = 6;
 const ORIGIN_NS: u64 = 1 << 50;
 
 struct Parser {
-    block_size: u64,
+    blocks: Blocks,
     /// True if rows have the time in the queue. `None` before the header.
     queue: Option<bool>,
     from_queue: bool,
@@ -124,8 +123,8 @@ impl LineParser for Parser {
             Operation::Flush => (0, 0),
             _ => {
                 let offset = integer(FIELDS[5], sector, u64::MAX / 512)? * 512;
-                let lbn = aligned(FIELDS[5], sector, offset, self.block_size)?;
-                (lbn, blocks(FIELDS[6], bytes, length, self.block_size)?)
+                let lbn = self.blocks.aligned(FIELDS[5], sector, offset)?;
+                (lbn, self.blocks.count(FIELDS[6], bytes, length)?)
             }
         };
         check_extent(op, lbn, blocks)?;
@@ -139,6 +138,10 @@ impl LineParser for Parser {
             fua,
             ..TraceRecord::new(Instant::from_ns(arrival_ns), op, lbn, blocks)
         }))
+    }
+
+    fn notes(&self, notes: &mut Vec<Note>) {
+        self.blocks.notes(notes);
     }
 }
 
@@ -200,9 +203,9 @@ impl TraceFormat for Biosnoop {
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-        let block_size = checked_block_size(options.block_size_or_default())?;
+        let blocks = Blocks::of(checked_block_size(options.block_size_or_default())?);
         let from_queue = ARRIVAL.text(options)? == "queue";
-        let parser = Parser { block_size, queue: None, from_queue, disks: Names::default() };
+        let parser = Parser { blocks, queue: None, from_queue, disks: Names::default() };
         Ok(Box::new(TextReader::new(source, parser, Order::RoughAbsolute, options)))
     }
 }

@@ -22,14 +22,13 @@ use crate::error::{Problem, TraceError};
 use crate::metadata::Metadata;
 use crate::options::{FormatOption, MissingColumn};
 use crate::parse::columns::Columns;
-use crate::parse::extent::checked_block_size;
-use crate::parse::extent::{aligned, blocks};
+use crate::parse::extent::{Blocks, checked_block_size};
 use crate::parse::number::{hexadecimal, integer};
 use crate::parse::text::{LineParser, Order, Parsed, TextReader, sniff_header};
 use crate::parse::units::{time_unit, unit_ns};
 use crate::row::check_extent;
 use crate::source::{Head, Source};
-use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader};
+use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// CloudPhysics as CSV.
 pub(super) struct CloudPhysicsCsv;
@@ -38,7 +37,7 @@ const FIELDS: [&str; 5] = ["version", "time", "op", "size", "lbn"];
 const TIME_UNIT: FormatOption = time_unit("s");
 
 struct Parser {
-    block_size: u64,
+    blocks: Blocks,
     unit_ns: u64,
     columns: Option<Columns<5>>,
 }
@@ -73,10 +72,14 @@ impl LineParser for Parser {
                 });
             }
         };
-        let blocks = blocks(FIELDS[3], size, integer(FIELDS[3], size, u64::MAX)?, self.block_size)?;
-        let lbn = aligned(FIELDS[4], lbn, integer(FIELDS[4], lbn, u64::MAX / 512)? * 512, self.block_size)?;
+        let blocks = self.blocks.count_text(FIELDS[3], size)?;
+        let lbn = self.blocks.aligned(FIELDS[4], lbn, integer(FIELDS[4], lbn, u64::MAX / 512)? * 512)?;
         check_extent(op, lbn, blocks)?;
         Ok(Parsed::Row(TraceRecord::new(arrival, op, lbn, blocks)))
+    }
+
+    fn notes(&self, notes: &mut Vec<Note>) {
+        self.blocks.notes(notes);
     }
 }
 
@@ -106,8 +109,8 @@ impl TraceFormat for CloudPhysicsCsv {
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-        let block_size = checked_block_size(options.block_size_or_default())?;
-        let parser = Parser { block_size, unit_ns: unit_ns(&TIME_UNIT, options)?, columns: None };
+        let blocks = Blocks::of(checked_block_size(options.block_size_or_default())?);
+        let parser = Parser { blocks, unit_ns: unit_ns(&TIME_UNIT, options)?, columns: None };
         Ok(Box::new(TextReader::new(source, parser, Order::RoughAbsolute, options)))
     }
 }

@@ -34,8 +34,7 @@ use crate::metadata::Metadata;
 use crate::options::{FormatOption, MissingColumn};
 use crate::output::losses::Holds;
 use crate::output::rows::RowsOut;
-use crate::parse::extent::byte_extent;
-use crate::parse::extent::checked_block_size;
+use crate::parse::extent::{Blocks, checked_block_size};
 use crate::parse::names::Names;
 use crate::parse::number::{integer, push_unsigned};
 use crate::parse::text::{
@@ -44,7 +43,7 @@ use crate::parse::text::{
 use crate::parse::units::{time_unit, unit_ns};
 use crate::row::check_extent;
 use crate::source::{Head, Source};
-use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
+use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 
 /// A version of fio's I/O log.
 pub(super) struct FioIolog(Version);
@@ -84,7 +83,7 @@ const TIME_UNIT: FormatOption = time_unit("us");
 
 struct Parser {
     version: Version,
-    block_size: u64,
+    blocks: Blocks,
     files: Names,
     at_start: bool,
     /// Nanoseconds in the unit of version 3's times.
@@ -187,11 +186,15 @@ impl LineParser for Parser {
                 integer("length", length, u64::MAX)?;
                 (0, 0)
             }
-            _ => byte_extent(["offset", "length"], offset, length, self.block_size)?,
+            _ => self.blocks.byte_extent(["offset", "length"], offset, length)?,
         };
         check_extent(op, lbn, blocks)?;
         let record = TraceRecord::new(Instant::from_ns(time_ns), op, lbn, blocks);
         Ok(Parsed::Row(TraceRecord { device, ..record }))
+    }
+
+    fn notes(&self, notes: &mut Vec<Note>) {
+        self.blocks.notes(notes);
     }
 }
 
@@ -232,7 +235,7 @@ impl TraceFormat for FioIolog {
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
         let parser = Parser {
             version: self.0,
-            block_size: checked_block_size(options.block_size_or_default())?,
+            blocks: Blocks::of(checked_block_size(options.block_size_or_default())?),
             files: Names::default(),
             at_start: true,
             unit_ns: match self.0 {

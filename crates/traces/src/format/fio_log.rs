@@ -32,13 +32,12 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 use crate::error::{Problem, TraceError};
 use crate::metadata::Metadata;
 use crate::options::{Allowed, FormatOption, MissingColumn};
-use crate::parse::extent::byte_extent;
-use crate::parse::extent::checked_block_size;
+use crate::parse::extent::{Blocks, checked_block_size};
 use crate::parse::number::{hexadecimal, integer};
 use crate::parse::text::{LineParser, Order, Parsed, TextReader, comma_fields, sniff_lines};
 use crate::row::check_extent;
 use crate::source::{Head, Source};
-use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader};
+use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// fio latency logs.
 pub(super) struct FioLog;
@@ -86,14 +85,14 @@ fn other_value(path: &Path) -> Option<&'static str> {
 }
 
 struct Parser {
-    block_size: u64,
+    blocks: Blocks,
     unit_ns: u64,
     both: bool,
     allow_no_offset: bool,
 }
 
 impl Parser {
-    const PLAIN: Self = Self { block_size: 1, unit_ns: 1, both: false, allow_no_offset: true };
+    const PLAIN: Self = Self { blocks: Blocks::of(1), unit_ns: 1, both: false, allow_no_offset: true };
 
     /// The fields of a row: time, value, direction, block size, offset, time of issue.
     #[inline]
@@ -168,7 +167,7 @@ impl LineParser for Parser {
             }
             offset => offset,
         };
-        let (lbn, blocks) = byte_extent(["offset", "block size"], offset, size, self.block_size)?;
+        let (lbn, blocks) = self.blocks.byte_extent(["offset", "block size"], offset, size)?;
         check_extent(op, lbn, blocks)?;
         let response_ns = integer("value", value, u64::MAX / self.unit_ns)? * self.unit_ns;
         let completion = integer("msec", time, (u64::MAX - ORIGIN_NS) / NS_PER_MS)? * NS_PER_MS + ORIGIN_NS;
@@ -188,6 +187,10 @@ impl LineParser for Parser {
         let completion = Some(Instant::from_ns(completion));
         let record = TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks);
         Ok(Parsed::Row(TraceRecord { completion, ..record }))
+    }
+
+    fn notes(&self, notes: &mut Vec<Note>) {
+        self.blocks.notes(notes);
     }
 }
 
@@ -240,7 +243,7 @@ impl TraceFormat for FioLog {
             ));
         }
         let parser = Parser {
-            block_size: checked_block_size(options.block_size_or_default())?,
+            blocks: Blocks::of(checked_block_size(options.block_size_or_default())?),
             unit_ns: if UNIT.text(options)? == "us" { 1_000 } else { 1 },
             both: VALUES.text(options)? == "both",
             allow_no_offset: WITHOUT_OFFSET.text(options)? == "zero",

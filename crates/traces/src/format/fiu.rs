@@ -21,8 +21,7 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 use crate::error::{Problem, TraceError};
 use crate::metadata::Metadata;
 use crate::options::MissingColumn;
-use crate::parse::extent::checked_block_size;
-use crate::parse::extent::sector_extent;
+use crate::parse::extent::{Blocks, checked_block_size};
 use crate::parse::names::Names;
 use crate::parse::number::integer;
 use crate::parse::text::{
@@ -30,7 +29,7 @@ use crate::parse::text::{
 };
 use crate::row::check_extent;
 use crate::source::{Head, Source};
-use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader};
+use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// FIU.
 pub(super) struct Fiu;
@@ -40,7 +39,7 @@ const FIELDS: [&str; 8] = ["time_ns", "pid", "process", "sector", "sectors", "op
 const HASH_DIGITS: usize = 32;
 
 struct Parser {
-    block_size: u64,
+    blocks: Blocks,
     devices: Names,
     /// `major:minor` of a row.
     label: Vec<u8>,
@@ -48,7 +47,7 @@ struct Parser {
 
 impl Parser {
     fn new(block_size: u64) -> Self {
-        Self { block_size, devices: Names::default(), label: Vec::new() }
+        Self { blocks: Blocks::of(block_size), devices: Names::default(), label: Vec::new() }
     }
 }
 
@@ -69,7 +68,7 @@ impl LineParser for Parser {
         }
         let arrival = integer(FIELDS[0], time, u64::MAX)?;
         let initiator = integer(FIELDS[1], pid, u64::from(u32::MAX))? as u32;
-        let (lbn, blocks) = sector_extent([FIELDS[3], FIELDS[4]], sector, sectors, self.block_size)?;
+        let (lbn, blocks) = self.blocks.sector_extent([FIELDS[3], FIELDS[4]], sector, sectors)?;
         let op = match op {
             b"R" => Operation::Read,
             b"W" => Operation::Write,
@@ -85,6 +84,10 @@ impl LineParser for Parser {
         let device = self.devices.device("device", &self.label, metadata)?;
         let record = TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks);
         Ok(Parsed::Row(TraceRecord { device, initiator, ..record }))
+    }
+
+    fn notes(&self, notes: &mut Vec<Note>) {
+        self.blocks.notes(notes);
     }
 }
 

@@ -21,13 +21,12 @@ use crate::error::{Problem, TraceError};
 use crate::metadata::Metadata;
 use crate::options::MissingColumn;
 use crate::parse::columns::Columns;
-use crate::parse::extent::checked_block_size;
-use crate::parse::extent::sector_extent;
+use crate::parse::extent::{Blocks, checked_block_size};
 use crate::parse::number::integer;
 use crate::parse::text::{LineParser, Order, Parsed, TextReader, sniff_header};
 use crate::row::check_extent;
 use crate::source::{Head, Source};
-use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader};
+use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// CSV of issued requests.
 pub(super) struct IssueCsv;
@@ -57,7 +56,7 @@ struct Layout {
 }
 
 struct Parser {
-    block_size: u64,
+    blocks: Blocks,
     columns: Option<(Columns<12>, Layout)>,
 }
 
@@ -121,7 +120,7 @@ impl LineParser for Parser {
             Operation::Flush => (0, 0),
             _ => {
                 let names = [FIELDS[layout.sector], FIELDS[layout.sectors]];
-                sector_extent(names, fields[layout.sector], fields[layout.sectors], self.block_size)?
+                self.blocks.sector_extent(names, fields[layout.sector], fields[layout.sectors])?
             }
         };
         check_extent(op, lbn, blocks)?;
@@ -138,6 +137,10 @@ impl LineParser for Parser {
             fua: op == Operation::Write && forced.is_some_and(|flags| flags.contains(&b'F')),
             ..TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks)
         }))
+    }
+
+    fn notes(&self, notes: &mut Vec<Note>) {
+        self.blocks.notes(notes);
     }
 }
 
@@ -163,8 +166,10 @@ impl TraceFormat for IssueCsv {
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-        let parser =
-            Parser { block_size: checked_block_size(options.block_size_or_default())?, columns: None };
+        let parser = Parser {
+            blocks: Blocks::of(checked_block_size(options.block_size_or_default())?),
+            columns: None,
+        };
         Ok(Box::new(TextReader::new(source, parser, Order::Rough, options)))
     }
 }

@@ -27,12 +27,12 @@ use crate::metadata::Metadata;
 use crate::output::device_names::DevicesOut;
 use crate::output::losses::Holds;
 use crate::output::{TextOutput, TextSink};
-use crate::parse::extent::{blocks_of, checked_block_size};
+use crate::parse::extent::{Blocks, checked_block_size};
 use crate::parse::number::{integer, push_unsigned};
 use crate::parse::text::{LineParser, Order, Parsed, TextReader, comma_fields, no_more_fields, sniff_lines};
 use crate::row::check_extent;
 use crate::source::{Head, Source};
-use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
+use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 
 /// MSR Cambridge.
 pub(super) struct Msr;
@@ -44,14 +44,14 @@ const TICK_NS: u64 = 100;
 const ORIGIN_TICKS: u64 = 128_166_372_000_000_000;
 
 struct Parser {
-    block_size: u64,
+    blocks: Blocks,
     /// Devices by host and disk number.
     devices: BTreeMap<Box<[u8]>, BTreeMap<u64, u16>>,
 }
 
 impl Parser {
     fn new(block_size: u64) -> Self {
-        Self { block_size, devices: BTreeMap::new() }
+        Self { blocks: Blocks::of(block_size), devices: BTreeMap::new() }
     }
 
     #[inline]
@@ -84,13 +84,8 @@ impl LineParser for Parser {
             _ => return Err(Problem::new(FIELDS[3], kind, "`Read` or `Write` is allowed")),
         };
         let bytes = integer(FIELDS[4], offset, u64::MAX)?;
-        if bytes % self.block_size != 0 {
-            let problem = format!("a multiple of the block size of {} bytes is allowed", self.block_size);
-            return Err(Problem::new(FIELDS[4], offset, problem)
-                .hint("state the block size with `--block-size`, for example `--block-size 512B`"));
-        }
-        let lbn = bytes / self.block_size;
-        let blocks = blocks_of(FIELDS[5], size, self.block_size)?;
+        let lbn = self.blocks.aligned(FIELDS[4], offset, bytes)?;
+        let blocks = self.blocks.count_text(FIELDS[5], size)?;
         check_extent(op, lbn, blocks)?;
         let response_ns = integer(FIELDS[6], response, u64::MAX / TICK_NS)? * TICK_NS;
         let completion = arrival.checked_add(response_ns).ok_or_else(|| {
@@ -102,6 +97,10 @@ impl LineParser for Parser {
             completion: Some(Instant::from_ns(completion)),
             ..TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks)
         }))
+    }
+
+    fn notes(&self, notes: &mut Vec<Note>) {
+        self.blocks.notes(notes);
     }
 }
 

@@ -24,14 +24,13 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 use crate::error::{Problem, TraceError};
 use crate::metadata::Metadata;
 use crate::options::{FormatOption, MissingColumn};
-use crate::parse::extent::byte_extent;
-use crate::parse::extent::checked_block_size;
+use crate::parse::extent::{Blocks, checked_block_size};
 use crate::parse::number::{integer, time};
 use crate::parse::text::{LineParser, Order, Parsed, TextReader, blank_fields, no_more_fields, sniff_lines};
 use crate::parse::units::{READ_CODE, WRITE_READ, operations};
 use crate::row::check_extent;
 use crate::source::{Head, Source};
-use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader};
+use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// Cuts of MSR Cambridge traces in bytes.
 pub(super) struct MsrCut;
@@ -41,7 +40,7 @@ const FIELDS: [&str; 5] = ["arrival_ms", "device", "offset", "size", "op"];
 const SCALE: u32 = 6;
 
 struct Parser {
-    block_size: u64,
+    blocks: Blocks,
     operations: [Operation; 2],
 }
 
@@ -52,7 +51,7 @@ impl LineParser for Parser {
         no_more_fields(line, count, &FIELDS)?;
         let arrival = Instant::from_ns(time(FIELDS[0], arrival, SCALE, "milliseconds")?);
         let device = integer(FIELDS[1], device, u64::from(u16::MAX))? as u16;
-        let (lbn, blocks) = byte_extent([FIELDS[2], FIELDS[3]], offset, size, self.block_size)?;
+        let (lbn, blocks) = self.blocks.byte_extent([FIELDS[2], FIELDS[3]], offset, size)?;
         let op = match op {
             b"0" => self.operations[0],
             b"1" => self.operations[1],
@@ -60,6 +59,10 @@ impl LineParser for Parser {
         };
         check_extent(op, lbn, blocks)?;
         Ok(Parsed::Row(TraceRecord { device, ..TraceRecord::new(arrival, op, lbn, blocks) }))
+    }
+
+    fn notes(&self, notes: &mut Vec<Note>) {
+        self.blocks.notes(notes);
     }
 }
 
@@ -85,7 +88,8 @@ impl TraceFormat for MsrCut {
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {
-        let (mut parser, mut decimal_point) = (Parser { block_size: 1, operations: WRITE_READ }, false);
+        let (mut parser, mut decimal_point) =
+            (Parser { blocks: Blocks::of(1), operations: WRITE_READ }, false);
         let sniff = sniff_lines(head, |line| match parser.parse(line, &mut Metadata::default()) {
             Ok(Parsed::Row(record)) => {
                 decimal_point |= line.contains(&b'.');
@@ -101,7 +105,7 @@ impl TraceFormat for MsrCut {
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
         let parser = Parser {
-            block_size: checked_block_size(options.block_size_or_default())?,
+            blocks: Blocks::of(checked_block_size(options.block_size_or_default())?),
             operations: operations(options)?,
         };
         Ok(Box::new(TextReader::new(source, parser, Order::Rough, options)))

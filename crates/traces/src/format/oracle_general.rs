@@ -22,6 +22,7 @@ use crate::metadata::Metadata;
 use crate::options::{Allowed, FormatOption, MissingColumn};
 use crate::parse::extent::checked_block_size;
 use crate::parse::records::{RecordParser, RecordReader, Records, blocks_of_bytes, chunk};
+use crate::parse::rounding::Rounding;
 use crate::parse::text::Order;
 use crate::source::{Head, Source};
 use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader};
@@ -82,6 +83,7 @@ struct Parser {
     op: Operation,
     unit: u64,
     block_size: u64,
+    rounding: Rounding,
     /// Number of the next record.
     row: u64,
 }
@@ -99,6 +101,7 @@ impl RecordParser for Parser {
         let offset = u128::from(record.id) * u128::from(self.unit);
         let (lbn, blocks) = blocks_of_bytes(self.op, offset, u64::from(record.size), self.block_size)
             .map_err(|problem| records.invalid(place, problem))?;
+        self.rounding.count(u64::from(record.size), blocks, self.block_size);
         let arrival = Instant::from_ns(u64::from(record.time_s) * 1_000_000_000);
         Ok(Some(TraceRecord::new(arrival, self.op, lbn, blocks)))
     }
@@ -107,6 +110,7 @@ impl RecordParser for Parser {
         let remark =
             "lengths are those of objects: libCacheSim writes the length of an object's first request";
         notes.push(Note::Remark(remark.into()));
+        self.rounding.notes(self.block_size, notes);
     }
 }
 
@@ -156,8 +160,13 @@ impl TraceFormat for OracleGeneral {
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
         let op = if OPERATION.text(options)? == "write" { Operation::Write } else { Operation::Read };
         let unit = if ID.text(options)? == "bytes" { 1 } else { 512 };
-        let parser =
-            Parser { op, unit, block_size: checked_block_size(options.block_size_or_default())?, row: 0 };
+        let parser = Parser {
+            op,
+            unit,
+            block_size: checked_block_size(options.block_size_or_default())?,
+            rounding: Rounding::NONE,
+            row: 0,
+        };
         let metadata = Metadata { block_size: options.block_size_or_default(), ..Metadata::default() };
         let records = Records::of(source)?;
         Ok(Box::new(RecordReader::new(records, parser, metadata, Order::RoughAbsolute, options)))

@@ -26,12 +26,12 @@ use crate::metadata::Metadata;
 use crate::options::MissingColumn;
 use crate::output::losses::Holds;
 use crate::output::rows::RowsOut;
-use crate::parse::extent::{blocks_of, checked_block_size};
+use crate::parse::extent::{Blocks, checked_block_size};
 use crate::parse::number::{integer, push_decimal, push_unsigned, time};
 use crate::parse::text::{LineParser, Order, Parsed, TextReader, comma_fields, sniff_lines};
 use crate::row::check_extent;
 use crate::source::{Head, Source};
-use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
+use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 
 /// SPC.
 pub(super) struct Spc;
@@ -42,7 +42,7 @@ const FIELDS: [&str; 5] = ["asu", "lba", "size", "opcode", "timestamp"];
 const SCALE: u32 = 9;
 
 struct Parser {
-    block_size: u64,
+    blocks: Blocks,
 }
 
 impl LineParser for Parser {
@@ -51,7 +51,7 @@ impl LineParser for Parser {
         let ([asu, lba, size, opcode, timestamp], _) = comma_fields(line, &FIELDS)?;
         let device = integer(FIELDS[0], asu, u64::from(u16::MAX))? as u16;
         let lbn = integer(FIELDS[1], lba, u64::MAX)?;
-        let blocks = blocks_of(FIELDS[2], size, self.block_size)?;
+        let blocks = self.blocks.count_text(FIELDS[2], size)?;
         let op = match opcode {
             b"r" | b"R" => Operation::Read,
             b"w" | b"W" => Operation::Write,
@@ -63,6 +63,10 @@ impl LineParser for Parser {
             device,
             ..TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks)
         }))
+    }
+
+    fn notes(&self, notes: &mut Vec<Note>) {
+        self.blocks.notes(notes);
     }
 }
 
@@ -84,12 +88,12 @@ impl TraceFormat for Spc {
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {
-        let mut parser = Parser { block_size: Metadata::DEFAULT_BLOCK_SIZE.as_bytes() };
+        let mut parser = Parser { blocks: Blocks::of(Metadata::DEFAULT_BLOCK_SIZE.as_bytes()) };
         sniff_lines(head, |line| parser.parse(line, &mut Metadata::default()).is_ok())
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-        let parser = Parser { block_size: checked_block_size(options.block_size_or_default())? };
+        let parser = Parser { blocks: Blocks::of(checked_block_size(options.block_size_or_default())?) };
         Ok(Box::new(TextReader::new(source, parser, Order::Rough, options)))
     }
 

@@ -31,14 +31,13 @@ use crate::metadata::Metadata;
 use crate::options::{FormatOption, MissingColumn};
 use crate::output::losses::Holds;
 use crate::output::rows::RowsOut;
-use crate::parse::extent::checked_block_size;
-use crate::parse::extent::sector_extent;
+use crate::parse::extent::{Blocks, checked_block_size};
 use crate::parse::number::{integer, push_unsigned};
 use crate::parse::text::{LineParser, Order, Parsed, TextReader, blank_fields, no_more_fields, sniff_lines};
 use crate::parse::units::{READ_CODE, WRITE_READ, operations, time_unit, unit_ns};
 use crate::row::check_extent;
 use crate::source::{Head, Source};
-use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
+use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 
 /// SSDsim and MQSim.
 pub(super) struct SsdSim;
@@ -49,13 +48,13 @@ const FIELDS: [&str; 5] = ["time", "device", "sector", "sectors", "op"];
 const TIME_UNIT: FormatOption = time_unit("ns");
 
 struct Parser {
-    block_size: u64,
+    blocks: Blocks,
     unit_ns: u64,
     operations: [Operation; 2],
 }
 
 impl Parser {
-    const PLAIN: Self = Self { block_size: 512, unit_ns: 1, operations: WRITE_READ };
+    const PLAIN: Self = Self { blocks: Blocks::of(512), unit_ns: 1, operations: WRITE_READ };
 }
 
 impl LineParser for Parser {
@@ -65,7 +64,7 @@ impl LineParser for Parser {
         no_more_fields(line, count, &FIELDS)?;
         let arrival = Instant::from_ns(integer(FIELDS[0], time, u64::MAX / self.unit_ns)? * self.unit_ns);
         let device = integer(FIELDS[1], device, u64::from(u16::MAX))? as u16;
-        let (lbn, blocks) = sector_extent([FIELDS[2], FIELDS[3]], sector, sectors, self.block_size)?;
+        let (lbn, blocks) = self.blocks.sector_extent([FIELDS[2], FIELDS[3]], sector, sectors)?;
         let op = match op {
             b"0" => self.operations[0],
             b"1" => self.operations[1],
@@ -73,6 +72,10 @@ impl LineParser for Parser {
         };
         check_extent(op, lbn, blocks)?;
         Ok(Parsed::Row(TraceRecord { device, ..TraceRecord::new(arrival, op, lbn, blocks) }))
+    }
+
+    fn notes(&self, notes: &mut Vec<Note>) {
+        self.blocks.notes(notes);
     }
 }
 
@@ -114,7 +117,7 @@ impl TraceFormat for SsdSim {
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
         let parser = Parser {
-            block_size: checked_block_size(options.block_size_or_default())?,
+            blocks: Blocks::of(checked_block_size(options.block_size_or_default())?),
             unit_ns: unit_ns(&TIME_UNIT, options)?,
             operations: operations(options)?,
         };

@@ -23,14 +23,13 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 use crate::error::{Problem, TraceError};
 use crate::metadata::Metadata;
 use crate::options::MissingColumn;
-use crate::parse::extent::byte_extent;
-use crate::parse::extent::checked_block_size;
+use crate::parse::extent::{Blocks, checked_block_size};
 use crate::parse::names::Names;
 use crate::parse::number::{integer, time};
 use crate::parse::text::{LineParser, Order, Parsed, TextReader, comma_fields, no_more_fields, sniff_lines};
 use crate::row::check_extent;
 use crate::source::{Head, Source};
-use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader};
+use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// SYSTOR '17.
 pub(super) struct Systor;
@@ -41,7 +40,7 @@ const HEADER: &[u8] = b"Timestamp,Response,IOType,LUN,Offset,Size";
 const SCALE: u32 = 9;
 
 struct Parser {
-    block_size: u64,
+    blocks: Blocks,
     luns: Names,
     /// True before the first line.
     at_start: bool,
@@ -49,7 +48,7 @@ struct Parser {
 
 impl Parser {
     fn new(block_size: u64) -> Self {
-        Self { block_size, luns: Names::default(), at_start: true }
+        Self { blocks: Blocks::of(block_size), luns: Names::default(), at_start: true }
     }
 }
 
@@ -81,11 +80,15 @@ impl LineParser for Parser {
             _ => return Err(Problem::new(FIELDS[2], kind, "`R` or `W` is allowed")),
         };
         integer(FIELDS[3], lun, u64::MAX)?;
-        let (lbn, blocks) = byte_extent([FIELDS[4], FIELDS[5]], offset, size, self.block_size)?;
+        let (lbn, blocks) = self.blocks.byte_extent([FIELDS[4], FIELDS[5]], offset, size)?;
         check_extent(op, lbn, blocks)?;
         let device = self.luns.device(FIELDS[3], lun, metadata)?;
         let record = TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks);
         Ok(Parsed::Row(TraceRecord { device, completion, ..record }))
+    }
+
+    fn notes(&self, notes: &mut Vec<Note>) {
+        self.blocks.notes(notes);
     }
 }
 

@@ -28,8 +28,7 @@ use crate::output::device_names::{DevicesOut, push_device};
 use crate::output::device_rows;
 use crate::output::losses::Holds;
 use crate::output::rows::RowsOut;
-use crate::parse::extent::checked_block_size;
-use crate::parse::extent::sector_extent;
+use crate::parse::extent::{Blocks, checked_block_size};
 use crate::parse::names::Names;
 use crate::parse::number::{integer, push_unsigned};
 use crate::parse::text::{
@@ -37,7 +36,7 @@ use crate::parse::text::{
 };
 use crate::row::check_extent;
 use crate::source::{Head, Source};
-use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
+use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 
 /// Tencent CBS.
 pub(super) struct Tencent;
@@ -52,7 +51,7 @@ const ORIGIN_S: u64 = 1_538_323_200;
 const PLAUSIBLE_S: std::ops::Range<u64> = 1_000_000_000..2_000_000_000;
 
 struct Parser {
-    block_size: u64,
+    blocks: Blocks,
     volumes: Names,
     /// True before the first line.
     at_start: bool,
@@ -60,7 +59,7 @@ struct Parser {
 
 impl Parser {
     fn new(block_size: u64) -> Self {
-        Self { block_size, volumes: Names::default(), at_start: true }
+        Self { blocks: Blocks::of(block_size), volumes: Names::default(), at_start: true }
     }
 }
 
@@ -73,7 +72,7 @@ impl LineParser for Parser {
         let ([timestamp, offset, size, kind, volume], count) = comma_fields(line, &FIELDS)?;
         no_more_fields(line, count, &FIELDS)?;
         let arrival = integer(FIELDS[0], timestamp, u64::MAX / NS_PER_S)? * NS_PER_S;
-        let (lbn, blocks) = sector_extent([FIELDS[1], FIELDS[2]], offset, size, self.block_size)?;
+        let (lbn, blocks) = self.blocks.sector_extent([FIELDS[1], FIELDS[2]], offset, size)?;
         let op = match kind {
             b"0" => Operation::Read,
             b"1" => Operation::Write,
@@ -86,6 +85,10 @@ impl LineParser for Parser {
             device,
             ..TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks)
         }))
+    }
+
+    fn notes(&self, notes: &mut Vec<Note>) {
+        self.blocks.notes(notes);
     }
 }
 

@@ -27,14 +27,13 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 use crate::error::{Problem, TraceError};
 use crate::metadata::Metadata;
 use crate::parse::columns::Columns;
-use crate::parse::extent::checked_block_size;
-use crate::parse::extent::{aligned, blocks};
+use crate::parse::extent::{Blocks, checked_block_size};
 use crate::parse::names::Names;
 use crate::parse::number::{hexadecimal, integer, time};
 use crate::parse::text::{LineParser, Order, Parsed, TextReader, sniff_header};
 use crate::row::check_extent;
 use crate::source::{Head, Source};
-use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader};
+use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// Windows Performance Analyzer.
 pub(super) struct Wpa;
@@ -60,7 +59,7 @@ const PRIORITIES: [&[u8]; 5] = [b"Very Low", b"Low", b"Normal", b"High", b"Criti
 const SLACK_NS: u64 = 1_000;
 
 struct Parser {
-    block_size: u64,
+    blocks: Blocks,
     columns: Option<(Columns<13>, Language)>,
     processes: Names,
     disks: Names,
@@ -137,8 +136,8 @@ impl Parser {
             let problem = format!("it disagrees with the offsets: {bytes} bytes from {first_byte:#x} on");
             return Err(Problem::new(FIELDS[5], last, problem));
         }
-        let lbn = aligned(FIELDS[4], first, first_byte, self.block_size)?;
-        Ok((lbn, blocks(FIELDS[3], size, bytes, self.block_size)?))
+        let lbn = self.blocks.aligned(FIELDS[4], first, first_byte)?;
+        Ok((lbn, self.blocks.count(FIELDS[3], size, bytes)?))
     }
 }
 
@@ -230,6 +229,10 @@ impl LineParser for Parser {
             ..TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks)
         }))
     }
+
+    fn notes(&self, notes: &mut Vec<Note>) {
+        self.blocks.notes(notes);
+    }
 }
 
 impl TraceFormat for Wpa {
@@ -250,9 +253,9 @@ impl TraceFormat for Wpa {
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-        let block_size = checked_block_size(options.block_size_or_default())?;
+        let blocks = Blocks::of(checked_block_size(options.block_size_or_default())?);
         let parser = Parser {
-            block_size,
+            blocks,
             columns: None,
             processes: Names::default(),
             disks: Names::default(),

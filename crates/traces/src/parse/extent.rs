@@ -1,7 +1,7 @@
 //! Byte addresses as blocks: the rules that all formats which count in bytes share.
 //!
-//! - An offset must be a multiple of the block size ([`aligned`]) and a size rounds up ([`blocks`]),
-//!   where the addresses are those of a block device.
+//! - An offset must be a multiple of the block size ([`Blocks::aligned`]) and a size rounds up ([`Blocks::count`]),
+//!   where the addresses are those of a block device. A note says how many bytes that adds.
 //! - Addresses within files and objects need not be aligned: the request takes every block that it
 //!   touches ([`covering`]).
 
@@ -9,60 +9,85 @@ use seeklab_core::ByteSize;
 
 use crate::error::{Problem, TraceError};
 use crate::parse::number::integer;
+use crate::parse::rounding::Rounding;
+use crate::trace_format::Note;
 
-/// Returns the block at the byte offset `bytes`. The field `field` holds the offset as `text`.
-#[inline]
-pub(crate) fn aligned(
-    field: &'static str,
-    text: &[u8],
-    bytes: u64,
-    block_size: u64,
-) -> Result<u64, Box<Problem>> {
-    if !bytes.is_multiple_of(block_size) {
-        let problem = format!("a multiple of the block size of {block_size} bytes is allowed");
-        return Err(Problem::new(field, text, problem)
-            .hint("state the block size with `--block-size`, for example `--block-size 512B`"));
+/// The blocks that a format's bytes are turned into, and how many requests were rounded to them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Blocks {
+    size: u64,
+    rounding: Rounding,
+}
+
+impl Blocks {
+    /// Blocks of so many bytes, at least one.
+    pub(crate) const fn of(size: u64) -> Self {
+        Self { size, rounding: Rounding::NONE }
     }
-    Ok(bytes / block_size)
-}
 
-/// Returns the number of blocks for `bytes`, rounded up. The field `field` holds the size as `text`.
-#[inline]
-pub(crate) fn blocks(
-    field: &'static str,
-    text: &[u8],
-    bytes: u64,
-    block_size: u64,
-) -> Result<u32, Box<Problem>> {
-    u32::try_from(bytes.div_ceil(block_size))
-        .map_err(|_| Problem::new(field, text, format!("more than 4294967295 blocks of {block_size} bytes")))
-}
+    /// Returns the block at the byte offset `bytes`. The field `field` holds the offset as `text`.
+    #[inline]
+    pub(crate) fn aligned(&self, field: &'static str, text: &[u8], bytes: u64) -> Result<u64, Box<Problem>> {
+        if !bytes.is_multiple_of(self.size) {
+            let problem = format!("a multiple of the block size of {} bytes is allowed", self.size);
+            return Err(Problem::new(field, text, problem)
+                .hint("state the block size with `--block-size`, for example `--block-size 512B`"));
+        }
+        Ok(bytes / self.size)
+    }
 
-/// First block and number of blocks of `size` bytes at the aligned `offset`, in fields of these names.
-#[inline]
-pub(crate) fn byte_extent(
-    names: [&'static str; 2],
-    offset: &[u8],
-    size: &[u8],
-    block_size: u64,
-) -> Result<(u64, u32), Box<Problem>> {
-    let lbn = aligned(names[0], offset, integer(names[0], offset, u64::MAX)?, block_size)?;
-    Ok((lbn, blocks(names[1], size, integer(names[1], size, u64::MAX)?, block_size)?))
-}
+    /// Returns the number of blocks for `bytes`, rounded up. The field `field` holds the size as `text`.
+    #[inline]
+    pub(crate) fn count(
+        &mut self,
+        field: &'static str,
+        text: &[u8],
+        bytes: u64,
+    ) -> Result<u32, Box<Problem>> {
+        let blocks = u32::try_from(bytes.div_ceil(self.size)).map_err(|_| {
+            Problem::new(field, text, format!("more than 4294967295 blocks of {} bytes", self.size))
+        })?;
+        self.rounding.count(bytes, blocks, self.size);
+        Ok(blocks)
+    }
 
-/// The same of sectors of 512 bytes.
-#[inline]
-pub(crate) fn sector_extent(
-    names: [&'static str; 2],
-    sector: &[u8],
-    sectors: &[u8],
-    block_size: u64,
-) -> Result<(u64, u32), Box<Problem>> {
-    const SECTOR: u64 = 512;
-    let offset = integer(names[0], sector, u64::MAX / SECTOR)? * SECTOR;
-    let lbn = aligned(names[0], sector, offset, block_size)?;
-    let bytes = integer(names[1], sectors, u64::MAX / SECTOR)? * SECTOR;
-    Ok((lbn, blocks(names[1], sectors, bytes, block_size)?))
+    /// The same of the bytes that `text` states.
+    #[inline]
+    pub(crate) fn count_text(&mut self, field: &'static str, text: &[u8]) -> Result<u32, Box<Problem>> {
+        self.count(field, text, integer(field, text, u64::MAX)?)
+    }
+
+    /// First block and number of blocks of `size` bytes at the aligned `offset`, in fields of these names.
+    #[inline]
+    pub(crate) fn byte_extent(
+        &mut self,
+        names: [&'static str; 2],
+        offset: &[u8],
+        size: &[u8],
+    ) -> Result<(u64, u32), Box<Problem>> {
+        let lbn = self.aligned(names[0], offset, integer(names[0], offset, u64::MAX)?)?;
+        Ok((lbn, self.count_text(names[1], size)?))
+    }
+
+    /// The same of sectors of 512 bytes.
+    #[inline]
+    pub(crate) fn sector_extent(
+        &mut self,
+        names: [&'static str; 2],
+        sector: &[u8],
+        sectors: &[u8],
+    ) -> Result<(u64, u32), Box<Problem>> {
+        const SECTOR: u64 = 512;
+        let offset = integer(names[0], sector, u64::MAX / SECTOR)? * SECTOR;
+        let lbn = self.aligned(names[0], sector, offset)?;
+        let bytes = integer(names[1], sectors, u64::MAX / SECTOR)? * SECTOR;
+        Ok((lbn, self.count(names[1], sectors, bytes)?))
+    }
+
+    /// Appends a note of the requests that were rounded.
+    pub(crate) fn notes(&self, notes: &mut Vec<Note>) {
+        self.rounding.notes(self.size, notes);
+    }
 }
 
 /// First block and number of blocks that `size` bytes at `offset` touch, at least one where there is
@@ -73,14 +98,6 @@ pub(crate) fn covering(offset: u64, size: u64, block_size: u64) -> Option<(u64, 
     let lbn = offset / block_size;
     let blocks = if size == 0 { 0 } else { end - lbn };
     Some((lbn, u32::try_from(blocks).ok()?))
-}
-
-/// The blocks that the bytes in `field` need, rounded up.
-#[inline]
-pub(crate) fn blocks_of(field: &'static str, text: &[u8], block_size: u64) -> Result<u32, Box<Problem>> {
-    let bytes = integer(field, text, u64::MAX)?;
-    u32::try_from(bytes.div_ceil(block_size))
-        .map_err(|_| Problem::new(field, text, format!("more than 4294967295 blocks of {block_size} bytes")))
 }
 
 /// The bytes of a block, of which there is at least one.
@@ -108,12 +125,12 @@ mod tests {
     #[test]
     fn unaligned_offsets_are_refused_with_a_hint() {
         let names = ["offset", "size"];
-        assert_eq!(byte_extent(names, b"1024", b"513", 512).unwrap(), (2, 2));
-        let problem = byte_extent(names, b"100", b"512", 512).unwrap_err();
+        assert_eq!(Blocks::of(512).byte_extent(names, b"1024", b"513").unwrap(), (2, 2));
+        let problem = Blocks::of(512).byte_extent(names, b"100", b"512").unwrap_err();
         assert!(problem.to_string().contains("offset is `100`: a multiple"), "{problem}");
         assert!(problem.hint.unwrap().contains("--block-size"));
-        assert_eq!(sector_extent(names, b"8", b"1", 4096).unwrap(), (1, 1));
-        assert!(sector_extent(names, b"9", b"1", 4096).is_err());
-        assert!(sector_extent(names, b"36028797018963968", b"1", 512).is_err());
+        assert_eq!(Blocks::of(4096).sector_extent(names, b"8", b"1").unwrap(), (1, 1));
+        assert!(Blocks::of(4096).sector_extent(names, b"9", b"1").is_err());
+        assert!(Blocks::of(512).sector_extent(names, b"36028797018963968", b"1").is_err());
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod number;
 pub(crate) mod objects;
 pub(crate) mod protobuf;
 pub(crate) mod records;
+pub(crate) mod rounding;
 pub(crate) mod skips;
 pub(crate) mod text;
 pub(crate) mod units;

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 use crate::error::Problem;
 use crate::parse::extent::covering;
+use crate::parse::rounding::Rounding;
 use crate::trace_format::Note;
 
 /// Maximum number of different objects.
@@ -25,12 +26,7 @@ pub(crate) struct Objects {
     slot_bytes: u64,
     block_size: u64,
     places: BTreeMap<Box<[u8]>, u32>,
-    /// Requests, and those that end or begin within a block.
-    requests: u64,
-    rounded: u64,
-    /// Bytes of the requests, and of the blocks that they touch.
-    bytes: u128,
-    touched_bytes: u128,
+    rounding: Rounding,
 }
 
 /// Bytes that a name may have.
@@ -39,8 +35,7 @@ const NAME_BYTES_MAX: usize = 256;
 impl Objects {
     /// Slots of `slot_bytes`, blocks of `block_size` bytes.
     pub(crate) fn new(slot_bytes: u64, block_size: u64) -> Self {
-        let places = BTreeMap::new();
-        Self { slot_bytes, block_size, places, requests: 0, rounded: 0, bytes: 0, touched_bytes: 0 }
+        Self { slot_bytes, block_size, places: BTreeMap::new(), rounding: Rounding::NONE }
     }
 
     /// First block and number of blocks that `size` bytes at `offset` of the object touch; the fields have
@@ -80,26 +75,13 @@ impl Objects {
             .ok_or_else(|| {
                 Problem::new(fields[1], size.to_string(), "it lies beyond what can be addressed")
             })?;
-        let touched = u64::from(extent.1) * self.block_size;
-        self.requests += 1;
-        self.rounded += u64::from(touched != size);
-        self.bytes += u128::from(size);
-        self.touched_bytes += u128::from(touched);
+        self.rounding.count(size, extent.1, self.block_size);
         Ok(extent)
     }
 
     /// Appends a note of the requests that were rounded to whole blocks.
     pub(crate) fn notes(&self, notes: &mut Vec<Note>) {
-        if self.rounded == 0 {
-            return;
-        }
-        let added_pct = (self.touched_bytes - self.bytes) as f64 * 100.0 / self.bytes as f64;
-        let text = format!(
-            "{} of {} requests begin or end within a block of {} bytes: each takes every block that it touches, which adds \
-             {added_pct:.2} % to the bytes (`--block-size 1B` adds none)",
-            self.rounded, self.requests, self.block_size
-        );
-        notes.push(Note::Remark(text.into()));
+        self.rounding.notes(self.block_size, notes);
     }
 }
 

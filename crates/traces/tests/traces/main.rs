@@ -11,6 +11,7 @@ mod malformed;
 mod malformed_text;
 mod properties;
 mod roundtrip_text;
+mod rounding;
 mod samples;
 mod samples_text;
 mod shared;
