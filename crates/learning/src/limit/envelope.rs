@@ -154,9 +154,9 @@ fn curve(pieces: &[Steps], traffic: &Traffic) -> Vec<(f64, f64)> {
     curve
 }
 
-/// Lines on parts of a curve whose lengths reach so far.
+/// Lines on parts of a curve whose lengths reach so far, and lines that touch it from above at two such lengths.
 fn straight(curve: &[(f64, f64)]) -> Vec<Line> {
-    let mut lines = Vec::new();
+    let mut lines = touching(curve);
     for from in 0..curve.len() {
         let Some(to) = curve.iter().position(|(length, _)| *length >= REACH * curve[from].0) else { break };
         lines.extend(line(&curve[from..=to]));
@@ -179,4 +179,27 @@ fn line(points: &[(f64, f64)]) -> Option<Line> {
     let off = points.iter().map(|point| (point.1 - burst - rate * point.0).abs()).fold(0.0, f64::max);
     let bent = off / burst;
     (rate > 0.0 && burst > 0.0 && bent <= BENT).then_some(Line { rate, burst, bent })
+}
+
+/// Edges of the upper hull of the curve that reach far, and that have a burst.
+fn touching(curve: &[(f64, f64)]) -> Vec<Line> {
+    let mut hull: Vec<(f64, f64)> = Vec::new();
+    let rate = |one: (f64, f64), other: (f64, f64)| (other.1 - one.1) / (other.0 - one.0);
+    for point in curve {
+        while let [.., one, other] = hull[..]
+            && rate(one, other) <= rate(other, *point)
+        {
+            hull.pop();
+        }
+        hull.push(*point);
+    }
+    let far = hull.windows(2).filter(|edge| edge[1].0 >= REACH * edge[0].0);
+    let line = |edge: &[(f64, f64)]| {
+        let rate = rate(edge[0], edge[1]);
+        let burst = edge[0].1 - rate * edge[0].0;
+        let within = curve.iter().filter(|point| (edge[0].0..=edge[1].0).contains(&point.0));
+        let off = within.map(|point| burst + rate * point.0 - point.1).fold(0.0, f64::max);
+        Line { rate, burst, bent: off / burst }
+    };
+    far.map(line).filter(|line| line.rate > 0.0 && line.burst > 0.0).collect()
 }

@@ -21,6 +21,11 @@
 //! 7. The burst is one number: what is used while requests wait keeps within [`LEVEL`] of it, or within [`PORTION`] requests and half
 //!    of it.
 //!
+//! Limiters with several queues, or that release requests in portions, let single requests wait for other times than the bucket
+//! does. If the bucket is sharp, its burst to [`LEVEL_SHARP`] and its rate to [`RATE_SHARP`] over [`HELD_SHARP`] held requests, and the mean wait is at least [`MATTERS_SHARP`]
+//! times the response time of the others, criteria 2 and 3 have the bounds [`EXPLAINED_SHARP`] and [`FORGIVEN_SHARP`], and
+//! criterion 6 does not apply. The demand of a load that limits itself waits no longer than its responses.
+//!
 //! A device that is merely busy fails the last two criteria and mostly the second: its completions wander from
 //! any line of constant rate by the square root of their number, so that the bucket is hardly ever empty when
 //! they wait. A device whose service time is constant fails the fourth: it was never faster.
@@ -56,6 +61,15 @@ const WANDERS: f64 = 2.0;
 
 /// Mean wait by the response elsewhere.
 const MATTERS: f64 = 0.25;
+
+/// Bounds of a burst that is so sharp that requests need not wait in order: held requests, widths of the
+/// intervals of the rate and the burst, mean wait, explained share, and forgiven share.
+const HELD_SHARP: usize = 1_024;
+const RATE_SHARP: f64 = 0.01;
+const LEVEL_SHARP: f64 = 0.05;
+const MATTERS_SHARP: f64 = 2.0;
+const EXPLAINED_SHARP: f64 = 0.1;
+const FORGIVEN_SHARP: f64 = 0.1;
 
 /// Width of the interval of the burst, by the burst, at most; and in requests, where limiters release them in portions.
 const LEVEL: f64 = 0.2;
@@ -143,7 +157,7 @@ pub(super) struct Evidence {
 
 /// Returns the evidence that a bucket is a limit of the traffic.
 pub(super) fn evidence(traffic: &Traffic, calibrated: &Calibrated, passage: &Passage) -> Evidence {
-    let Calibrated { suspect, bursts: [low, high], .. } = calibrated;
+    let Calibrated { suspect, rates: [slow, fast], bursts: [low, high] } = calibrated;
     let mut inside: Vec<(f64, f64)> = Vec::new();
     let mut free: Vec<f64> = Vec::new();
     for (run, admitted) in traffic.runs.iter().zip(&passage.admitted) {
@@ -170,14 +184,19 @@ pub(super) fn evidence(traffic: &Traffic, calibrated: &Calibrated, passage: &Pas
     let in_service = suspect.rate * elsewhere;
     let portion = (PORTION * traffic.cost_mean).min(0.5 * suspect.burst);
     let is_level = high - low <= portion.max(LEVEL * suspect.burst);
+    let wait = waited / (elsewhere * held as f64).max(1.0);
+    let is_sharp = held >= HELD_SHARP
+        && fast - slow <= RATE_SHARP * suspect.rate
+        && high - low <= LEVEL_SHARP * suspect.burst
+        && wait >= MATTERS_SHARP;
+    let is_obeyed =
+        |explained: f64, forgiven: f64| share >= explained && passage.forgiven <= forgiven * passage.held;
     let is_found = held >= HELD
-        && share >= EXPLAINED
-        && passage.forgiven <= FORGIVEN * passage.held
         && frees >= FREE
         && suspect.burst >= BEYOND * traffic.cost_mean + 2.0 * in_service
-        && waited >= MATTERS * elsewhere * inside.len() as f64
-        && is_level
-        && is_steady(traffic, suspect, passage);
+        && wait >= MATTERS
+        && (is_sharp && is_obeyed(EXPLAINED_SHARP, FORGIVEN_SHARP)
+            || is_level && is_obeyed(EXPLAINED, FORGIVEN) && is_steady(traffic, suspect, passage));
     Evidence { held, explained: share, score: explained - (excess - explained), is_found }
 }
 
