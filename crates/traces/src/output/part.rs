@@ -66,6 +66,11 @@ pub fn saving(
     Ok(Box::new(Saving { main: Some(main), part: Some(part), rows: 0 }))
 }
 
+#[expect(clippy::disallowed_methods, reason = "the age of rows that are not saved is real time")]
+fn now() -> Instant {
+    Instant::now()
+}
+
 struct Saving {
     /// None when it was finished.
     main: Option<Box<dyn TraceWriter>>,
@@ -154,7 +159,7 @@ impl PartText {
         let failed = |error| TraceError::io("cannot compress the rows", error).in_file(file.path());
         let mut compressor = zstd::bulk::Compressor::new(ZSTD_LEVEL).map_err(failed)?;
         compressor.include_checksum(true).map_err(failed)?;
-        Ok(Self { file, compressor, text: Vec::new(), block: Vec::new(), number: 0, saved: Instant::now() })
+        Ok(Self { file, compressor, text: Vec::new(), block: Vec::new(), number: 0, saved: now() })
     }
 
     fn save_if_due(&mut self) -> Result<(), TraceError> {
@@ -162,7 +167,7 @@ impl PartText {
     }
 
     fn save_block(&mut self) -> Result<(), TraceError> {
-        self.saved = Instant::now();
+        self.saved = now();
         if self.text.is_empty() {
             return Ok(());
         }
