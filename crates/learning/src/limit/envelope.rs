@@ -203,3 +203,69 @@ fn touching(curve: &[(f64, f64)]) -> Vec<Line> {
     };
     far.map(line).filter(|line| line.rate > 0.0 && line.burst > 0.0).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use seeklab_core::{Instant, Seed};
+
+    use super::super::traffic::{Charged, Run, Unit};
+    use super::*;
+
+    /// Requests of cost 1 that complete at these times, on arrival.
+    fn traffic(times: &[f64]) -> Traffic {
+        let requests: Vec<Charged> = (0..)
+            .zip(times)
+            .map(|(place, time)| Charged { arrival: *time, completion: *time, cost: 1.0, place })
+            .collect();
+        let completed = (0..requests.len() as u32).collect();
+        let count = requests.len();
+        let run = Run { origin: Instant::ZERO, before: Vec::new(), requests, completed };
+        Traffic { unit: Unit::Requests, runs: vec![run], count, cost_mean: 1.0, response_min: 0.0 }
+    }
+
+    #[test]
+    fn bucket_that_is_emptied_between_slow_times_leaves_its_line() {
+        // Slow for a while, then 500 at once and one in 1,000 ns, five times.
+        let (mut now, mut times) = (0.0, Vec::new());
+        for step in [1_300.0, 1_100.0, 1_700.0, 1_200.0, 2_000.0] {
+            for (count, apart) in [(3_000, step), (500, 10.0), (5_000, 1_000.0)] {
+                times.extend((0..count).map(|place| now + f64::from(place) * apart));
+                now += f64::from(count) * apart;
+            }
+        }
+        let lines = lines(&traffic(&times));
+        let near =
+            |line: &Line| (line.rate / 1e-3 - 1.0).abs() < 0.01 && (line.burst / 500.0 - 1.0).abs() < 0.05;
+        assert!(lines.iter().any(near), "{lines:?}");
+    }
+
+    #[test]
+    fn edges_of_the_hull_are_lines_where_few_windows_meet_the_bound() {
+        // Two points of 100 + t far apart, and a curve that sags between them.
+        let curve: Vec<(f64, f64)> =
+            [(1.0, 40.0), (2.0, 80.0), (10.0, 110.0), (20.0, 111.0), (50.0, 120.0), (90.0, 190.0)].into();
+        let touching = touching(&curve);
+        let [line] = &touching[..] else { panic!("{touching:?}") };
+        assert!((line.rate - 1.0).abs() < 1e-9 && (line.burst - 100.0).abs() < 1e-9, "{line:?}");
+        assert!((line.bent - 0.3).abs() < 1e-9, "{line:?}");
+    }
+
+    #[test]
+    fn curve_is_that_of_every_window() {
+        let mut stream = Seed(3).stream("times");
+        let mut now = 0.0;
+        let times: Vec<f64> = (0..300)
+            .map(|_| {
+                now += 1.0 + stream.below(50) as f64;
+                now
+            })
+            .collect();
+        let traffic = traffic(&times);
+        let steps = Steps::of(&traffic, 0..1);
+        for length in [10.0, 100.0, 1_000.0] {
+            let within =
+                |begin: &f64| times.iter().filter(|time| (*begin..=begin + length).contains(*time)).count();
+            assert_eq!(steps.most_in(length), times.iter().map(within).max().unwrap() as f64);
+        }
+    }
+}
