@@ -30,7 +30,7 @@ pub(super) struct Calibrated {
     pub(super) bursts: [f64; 2],
 }
 
-/// What is used while requests wait, from one full bucket to the next.
+/// Used cost while requests wait, from one full bucket to the next.
 #[derive(Debug, Default)]
 struct Episode {
     /// Times, and the used cost.
@@ -59,7 +59,7 @@ impl Calibrated {
                 return Some(Self { suspect, rates, bursts: [low, high] });
             }
             let next = Suspect { rate: suspect.rate + slope(&episodes), burst: quantile(&mut used, 0.5) };
-            // What wanders so far is no burst.
+            // A level that wanders so far is no burst.
             if next.rate <= 0.0 || round > 1 && high - low > WANDERS * next.burst {
                 return None;
             }
@@ -114,7 +114,7 @@ fn episodes(traffic: &Traffic, rate: f64, passage: &Passage) -> Vec<Episode> {
     episodes
 }
 
-/// What is used, in episodes before which the bucket had been full if there are any.
+/// Used costs, in episodes before which the bucket had been full if there are any.
 fn used(episodes: &[Episode]) -> Vec<f64> {
     let known = |was_full: bool| {
         let episodes = episodes.iter().filter(move |episode| episode.was_full || !was_full);
