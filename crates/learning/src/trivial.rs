@@ -1,7 +1,7 @@
 //! The trivial model: response times of the trace, resampled by operation and length.
 //!
 //! It is the measure of the others. A model that knows queues, distances and orders, and predicts no better than this
-//! one, has learnt nothing that helps.
+//! one, knows nothing that helps.
 //!
 //! # Scope and limits
 //! Tables ([`table`](crate::table)) with one class of queue lengths and one of distances: response times do not depend on
