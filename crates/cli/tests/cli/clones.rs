@@ -581,7 +581,7 @@ fn station_predicts_new_queue_lengths_within_the_documented_demerit() {
         ("blktrace-hadoop-node8", "sdb.blktrace.tar.zst", &[], 31.0, 29.0),
         ("opencas-ycsb-rocksdb-optane", "sample_trace.octf.tar.xz", &[], 3.6, 3.3),
         ("hpl-srt-ajw", "ajw.1week.srt.zst", &["--device", "0", "--open"], 15.0, 50.0),
-        ("hpl-srt-ajw", "ajw.1week.srt.zst", &["--device", "1", "--open"], 9.1, 13.0),
+        ("hpl-srt-ajw", "ajw.1week.srt.zst", &["--device", "1", "--open"], 9.1, 12.5),
     ] {
         let folder = shared_trace(folder);
         let [station, plain, _] = demerits(&bench, &folder.join(file), more);
