@@ -7,7 +7,7 @@
    cache, becomes a block device by `seeklab record --block`; a clone does by `seeklab serve --block`. So both are behind
    the same frontend and differ in the device alone. (`--original losetup`: the kernel's own loop device instead.)
 2. `seeklab capture --no-queue-times` on the original's block device, while PostMark and a build run on it, twice; `seeklab fit
-   --model ...` (the first is the clone). Times count from the issue to the driver: what a request waits for in the host
+   --model ...` (the one that predicts best is the clone). Times count from the issue to the driver: what a request waits for in the host
    before (ext4's flush ahead of a journal's commit), it waits for in front of the clone again.
 3. These two, and a third that the clone was not fitted to (an SQLite database, inserts and updates, each made durable), on
    the original, on the clone and on `immediate`, in turns: run times, mean, standard deviation and 95 % interval;
@@ -423,8 +423,10 @@ class Experiment:
             cells.append("–" if beside is None else f"{beside:+.1f} %")
             print("| " + " | ".join(cells) + " |")
         self.page_apart()
-        evaluation = self.results.get("fit", {}).get("evaluations") or []
-        for of in evaluation[:1]:
+        fit = self.results.get("fit", {})
+        for of in fit.get("evaluations") or []:
+            if of["model"] != fit.get("saved_model", of["model"]):
+                continue
             print(f"\nclone: {of['model']}, {self.results['fit']['requests']} requests; demerit on the second half of the capture "
                   f"{number(of['demerit_all']['ea_rms_pct'], '.1f')} %, to p99 {number(of['demerit_to_p99']['ea_rms_pct'], '.1f')} % "
                   f"(random variation {number(of['resampled_demerit_to_p99']['ea_rms_pct'], '.1f')} %)")
@@ -450,7 +452,7 @@ class Experiment:
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], epilog=__doc__.split("\n\n", 2)[2],
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="station,plain", help="model or models of `seeklab fit`; the first is the clone")
+    parser.add_argument("--model", default="station,plain", help="model or models of `seeklab fit`; the one that predicts best is the clone")
     parser.add_argument("--repeat", type=int, help="repetitions; 10")
     parser.add_argument("--size", type=int, help="MiB of the devices; 1024")
     parser.add_argument("--disk", type=Path, help="folder on the real disk")

@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
 """Evaluation of clones: the tables of docs/models/station.md, as Markdown on stdout.
 
-    scripts/clones.py [evaluation] [ablation] [degradation] [pairs] [all] [--traces FOLDER] [--out FOLDER] [--disk FOLDER]
+    scripts/clones.py [evaluation] [pooled] [ablation] [degradation] [pairs] [all] [--traces FOLDER] [--out FOLDER] [--disk FOLDER]
 
-evaluation   both models on every real trace with response times: fitted to the first half, the second predicted. A
-             trace that is absent is reported and skipped.
+evaluation   all models on every real trace with response times, by operation: fitted to the first half, the second
+             predicted, with several seeds; and the mean of the operations, by which `fit` chooses. A trace that is absent is
+             reported and skipped.
+pooled       the same over all operations together, with inferred dependencies and with --open.
 ablation     the station on the same traces, and without each of the features that its service times may depend on.
 degradation  the clone of a simulated disk under fresh requests of the load that it was fitted to, and as the load
              moves away from it.
 pairs        two workloads of fio after each other on this machine's disk, captured, in four ways: rows of the same
-             table as evaluation, and one table with it if both are given. Needs root, fio and loop devices, and an idle
+             tables as evaluation and pooled, and one table with each if both are given. Needs root, fio and loop devices, and an idle
              machine for a minute and a half.
 
-Seeds are stated above each table: fits and first loads have 1, fresh loads 2, fio 3. Without captures, the output is the same to
+Seeds are stated above each table: fits and first loads have 1 (evaluation: 1 to --seeds), fresh loads 2, fio 3. Without captures, the output is the same to
 the digit. --traces [default: ../shared/traces]. --out: keep every document of seeklab and the captured traces, and use
-captured traces that are already there; without it nothing is kept. --disk: folder on the disk that is captured
+captured traces that are already there; without it nothing is kept. --seeds: seeds of evaluation [default: 5]. --disk: folder on the disk that is captured
 [default: that of --out, otherwise a temporary one]. Settings: SEEKLAB (the program).
 Exit status 1 if a row failed.
 """
@@ -25,6 +27,7 @@ import json
 import os
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -32,7 +35,10 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MODELS = ("station", "plain")
+MODELS = ("station", "plain", "trivial")
+
+# Models of which the clone of a simulated disk is made.
+CLONED = ("station", "plain")
 
 # The think time on a line of the traces of 1997-99 precedes the request (docs/models/measured-drives.md).
 THINK_BEFORE = ["--format-option", "think=before"]
@@ -51,7 +57,7 @@ TRACES = [
     ("Hadoop node", "blktrace-hadoop-node8/sdb.blktrace.tar.zst", []),
 ]
 
-# The columns of the evaluation: title, and the demerit from two documents of `seeklab fit`: with inferred dependencies, and
+# The columns of the pooled evaluation: title, and the demerit from two documents of `seeklab fit`: with inferred dependencies, and
 # with recorded arrival times (--open). The table shows its percent of the measured mean.
 COLUMNS = [
     ("random variation", lambda waits, _: model(waits, "station")["resampled_demerit_to_p99"]),
@@ -59,6 +65,7 @@ COLUMNS = [
     ("change", lambda waits, _: waits["rest"]["change"]["demerit_to_p99"]),
     ("station", lambda waits, _: model(waits, "station")["demerit_to_p99"]),
     ("plain", lambda waits, _: model(waits, "plain")["demerit_to_p99"]),
+    ("trivial", lambda waits, _: model(waits, "trivial")["demerit_to_p99"]),
     ("station, open", lambda _, none_waits: model(none_waits, "station")["demerit_to_p99"]),
     ("plain, open", lambda _, none_waits: model(none_waits, "plain")["demerit_to_p99"]),
     ("everything: station", lambda waits, _: model(waits, "station")["demerit_all"]),
@@ -67,7 +74,7 @@ COLUMNS = [
 ]
 
 # Features of a station's service times, without those of the request itself (op, length).
-FEATURES = ("waited", "queue", "distance", "stream", "place", "before", "idle", "dirty", "load", "pace")
+FEATURES = ("waited", "queue", "distance", "stream", "place", "before", "idle")
 
 # The disk that is cloned, and its loads of so many requests: name, workload, further arguments for the disk. RATE is the
 # arrivals per second at which it is 70 % busy.
@@ -133,6 +140,43 @@ def percent(demerit):
     return "–" if value is None else f"{value:.2f}" if value < 3 else f"{value:.1f}"
 
 
+def figure(value):
+    return "–" if value is None else f"{value:.2f}" if value < 3 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+
+def by_operation(fits):
+    """Rows of cells: one for each operation that decides, then their mean, from the documents of several seeds."""
+    first = fits[0]
+
+    def spread(values, is_saved):
+        values = sorted(values)
+        median = figure(statistics.median(values))
+        text = f"**{median}**" if is_saved else median
+        return text if len(values) == 1 else f"{text} ({figure(values[0])} to {figure(values[-1])})"
+
+    def of_change(demerits):
+        return figure(demerits["demerit_to_p99"]["ea_rms_pct"]) if demerits else "–"
+
+    def operation_of(fit, name, operation):
+        return next(of for of in model(fit, name)["operations"] if of["operation"] == operation)
+
+    saved = first["saved_model"]
+    deciding = [of for of in model(first, saved)["operations"] if of["decides"]]
+    for of in deciding:
+        operation = of["operation"]
+        change = next(one for one in first["rest"]["operations"] if one["operation"] == operation)
+        models = [spread([operation_of(fit, name, operation)["demerit_to_p99"]["ea_rms_pct"] for fit in fits], name == saved)
+                  for name in MODELS]
+        yield (operation, f"{of['requests']:,}", figure(of["resampled_demerit_to_p99"]["ea_rms_pct"]),
+               of_change(change["variation_between_parts"]), of_change(change["change"]), *models,
+               f"{of['mean_error_pct']:+.1f} %, {of['p99_error_pct']:+.1f} %")
+    if len(deciding) > 1:
+        means = [spread([model(fit, name)["operation_means"]["demerit_to_p99_pct"] for fit in fits], name == saved)
+                 for name in MODELS]
+        resampled = model(first, saved)["operation_means"]["resampled_demerit_to_p99_pct"]
+        yield ("mean", "", figure(resampled), "", "", *means, "")
+
+
 def heading(*titles):
     print("| " + " | ".join(titles) + " |")
     print("|" + " --- |" * len(titles), flush=True)
@@ -168,10 +212,26 @@ class Clones:
     # Real traces
 
     def evaluation(self, rows):
-        """One table of rows (label, function that gives the trace or nothing, further arguments)."""
+        """One table by operation of rows (label, name, function that gives the trace or nothing, further arguments)."""
+        version = run(self.options.seeklab, "--version").strip()
+        seeds = self.options.seeds
+        print(f"{version}: `seeklab fit TRACE`, first half of the time against the second; demerit up to p99 in percent of the "
+              f"measured mean, median of seeds 1 to {seeds} (least to greatest). In bold the model that `fit` saves with seed 1.\n")
+        heading("trace", "operation", "requests", "random variation", "between parts", "fitted part", *MODELS, "saved: mean, p99")
+        for label, name, trace, more in rows:
+            with self.attempt(label):
+                if path := trace():
+                    fits = [self.seeklab(f"{name}-seed{seed}", "fit", path, *more, "--model", ",".join(MODELS), "--seed", str(seed),
+                                         "-o", self.work / f"{name}.toml")["fit"] for seed in range(1, seeds + 1)]
+                    for cells in by_operation(fits):
+                        row(label, *cells)
+        print()
+
+    def pooled(self, rows):
+        """One table of rows (label, name, function that gives the trace or nothing, further arguments)."""
         version = run(self.options.seeklab, "--version").strip()
         print(f"{version}: `seeklab fit TRACE --model {','.join(MODELS)}`, without and with `--open`; seed 1, first half of the "
-              "time against the second.\n")
+              "time against the second, all operations together.\n")
         heading("trace", *(title for title, _ in COLUMNS))
         for label, name, trace, more in rows:
             with self.attempt(label):
@@ -185,21 +245,22 @@ class Clones:
         print()
 
     def ablation(self):
-        """What each feature gains: the station without it."""
+        """Gain of each feature: the station without it, mean of the operations."""
         version = run(self.options.seeklab, "--version").strip()
         print(f"{version}: `seeklab fit TRACE --without FEATURE`; seed 1, first half of the time against the second, demerit up to "
-              "the 99th percentile in percent of the mean.\n")
+              "the 99th percentile in percent of the mean: mean of the operations.\n")
         heading("trace", "random variation", "all features", *(f"without `{feature}`" for feature in FEATURES))
         for label, name, trace, more in self.of_traces():
             with self.attempt(label):
                 if path := trace():
                     def of(name, *without):
-                        fit = self.seeklab(f"{name}-ablation", "fit", path, *more, "--seed", "1", "-o", self.work / "clone.toml",
-                                           *without)["fit"]
-                        return model(fit, "station")
+                        fit = self.seeklab(f"{name}-ablation", "fit", path, *more, "--model", "station", "--seed", "1",
+                                           "-o", self.work / "clone.toml", *without)["fit"]
+                        return model(fit, "station")["operation_means"]
                     whole = of(name)
-                    row(label, percent(whole["resampled_demerit_to_p99"]), percent(whole["demerit_to_p99"]),
-                        *(percent(of(f"{name}-{feature}", "--without", feature)["demerit_to_p99"]) for feature in FEATURES))
+                    without = [of(f"{name}-{feature}", "--without", feature) for feature in FEATURES]
+                    row(label, figure(whole["resampled_demerit_to_p99_pct"]), figure(whole["demerit_to_p99_pct"]),
+                        *(figure(means["demerit_to_p99_pct"]) for means in without))
         print()
 
     def of_traces(self):
@@ -287,7 +348,7 @@ class Clones:
         trace = self.work / f"{name}.parquet"
         self.simulated(f"{name}-recorded", DISK, load, [*more, "--out", trace], 1)
         clones = {}
-        for of in MODELS:
+        for of in CLONED:
             clones[of] = self.out / f"{name}-{of}.toml"
             self.seeklab(f"{name}-{of}-fit", "fit", trace, "--model", of, "--seed", "1", "-o", clones[of])
         trace.unlink()
@@ -334,8 +395,9 @@ class Clones:
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], epilog=__doc__.split("\n\n", 2)[2],
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tables", nargs="+", choices=("evaluation", "ablation", "degradation", "pairs", "all"),
-                        metavar="TABLE", help="evaluation, ablation, degradation, pairs, all")
+    parser.add_argument("tables", nargs="+", choices=("evaluation", "pooled", "ablation", "degradation", "pairs", "all"),
+                        metavar="TABLE", help="evaluation, pooled, ablation, degradation, pairs, all")
+    parser.add_argument("--seeds", type=int, default=5, metavar="N", help="seeds of evaluation [default: 5]")
     parser.add_argument("--traces", type=Path, default=ROOT.parent / "shared/traces", metavar="FOLDER",
                         help="folder of the real traces")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="keep documents and captured traces in this folder")
@@ -345,7 +407,7 @@ def arguments():
 
 def main():
     options = arguments()
-    wanted = {"evaluation", "ablation", "degradation", "pairs"} if "all" in options.tables else set(options.tables)
+    wanted = {"evaluation", "pooled", "ablation", "degradation", "pairs"} if "all" in options.tables else set(options.tables)
     needed = [("setpriv", "util-linux")]
     if "pairs" in wanted:
         needed += [("losetup", "mount"), ("fio", "fio")]
@@ -365,9 +427,12 @@ def main():
     with tempfile.TemporaryDirectory(prefix="clones-") as work:
         clones = Clones(options, Path(work))
         options.disk = options.disk or clones.out
-        rows = [*(clones.of_traces() if "evaluation" in wanted else []), *(clones.of_pairs() if "pairs" in wanted else [])]
-        if rows:
-            clones.evaluation(rows)
+        pairs = list(clones.of_pairs()) if "pairs" in wanted else []
+        tables = [table for table in (clones.evaluation, clones.pooled) if table.__name__ in wanted]
+        for table in tables:
+            table([*clones.of_traces(), *pairs])
+        if pairs and not tables:
+            clones.evaluation(pairs)
         if "ablation" in wanted:
             clones.ablation()
         if "degradation" in wanted:

@@ -30,6 +30,7 @@ pub mod profile;
 pub mod relocation;
 mod rounding;
 pub mod seeks;
+pub mod shares;
 pub mod verdict;
 
 pub use arrival_gaps::{ArrivalGaps, ArrivalOutliers, ArrivalSpan};
@@ -51,4 +52,5 @@ pub use points::{
 };
 pub use prediction::{Change, Prediction, change, prediction};
 pub use profile::ResponseProfile;
+pub use shares::OperationShares;
 pub use verdict::{ClassError, ClassErrors, Verdict};

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use seeklab_lab::failure::Failure;
-use seeklab_lab::output::SCHEMA;
+use seeklab_lab::output::{SCHEMA, shell_text};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -54,15 +54,6 @@ pub(crate) fn print_schema(schema: &Value) -> Result<(), Failure> {
 
 /// The command line as it was typed, quoted for a shell.
 pub(crate) fn command_line() -> String {
-    let quote = |argument: String| {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,%+@".contains(c);
-        if !argument.is_empty() && argument.chars().all(plain) {
-            argument
-        } else {
-            format!("'{}'", argument.replace('\'', "'\\''"))
-        }
-    };
-    let mut arguments = std::env::args();
-    let _ = arguments.next();
-    std::iter::once("seeklab".to_owned()).chain(arguments.map(quote)).collect::<Vec<_>>().join(" ")
+    let arguments = std::env::args().skip(1);
+    shell_text(std::iter::once("seeklab".to_owned()).chain(arguments))
 }

@@ -10,6 +10,19 @@ pub const VERSION: &str = concat!("seeklab ", env!("CARGO_PKG_VERSION"));
 /// The version of the schema of JSON documents, which they name as `schema`.
 pub const SCHEMA: u32 = 1;
 
+/// Returns words as one command line, quoted for a shell.
+pub fn shell_text(words: impl IntoIterator<Item = String>) -> String {
+    let quote = |word: String| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,%+@".contains(c);
+        if !word.is_empty() && word.chars().all(plain) {
+            word
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    };
+    words.into_iter().map(quote).collect::<Vec<_>>().join(" ")
+}
+
 /// Returns a number of things in words: `1 request`, `2 requests`.
 pub(crate) fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })

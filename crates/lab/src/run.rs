@@ -375,9 +375,9 @@ fn interarrival_times(path: &Path, workload: &ResolvedWorkload) -> Result<Arc<[D
     Ok(Arc::from(times))
 }
 
-/// The columns that a replay takes requests from; the first with think times only, the last where think times or
-/// dependencies follow from completions.
-pub(crate) const REPLAYED: [Column; 13] = [
+/// The columns that a replay takes requests from; the first with think times only, the last but one where think times or
+/// dependencies follow from completions, the last where requests arrive at their issue.
+pub(crate) const REPLAYED: [Column; 14] = [
     Column::ThinkNs,
     Column::ArrivalNs,
     Column::Device,
@@ -391,11 +391,19 @@ pub(crate) const REPLAYED: [Column; 13] = [
     Column::BecameTimeCriticalNs,
     Column::Priority,
     Column::CompletionNs,
+    Column::IssueNs,
 ];
 
-/// The columns that tell what a replay needs to know beforehand.
-pub(crate) const SURVEYED: [Column; 6] =
-    [Column::ArrivalNs, Column::CompletionNs, Column::Device, Column::Op, Column::Lbn, Column::Blocks];
+/// The columns that tell what a replay needs to know beforehand; the last where requests arrive at their issue.
+pub(crate) const SURVEYED: [Column; 7] = [
+    Column::ArrivalNs,
+    Column::CompletionNs,
+    Column::Device,
+    Column::Op,
+    Column::Lbn,
+    Column::Blocks,
+    Column::IssueNs,
+];
 
 fn replay(
     device: &Resolved,
@@ -410,7 +418,8 @@ fn replay(
     let capabilities = bank.capabilities().clone();
     let convert = |record: TraceRecord, from: ByteSize| in_blocks_of(record, from, capabilities.block_size);
     let survey = if spec.needs_survey() {
-        let mut trace = workload.open_trace(&SURVEYED)?;
+        let mut trace =
+            workload.open_trace(if workload.part.at_issue { &SURVEYED } else { &SURVEYED[..6] })?;
         let block_size = trace.metadata().block_size;
         let records = trace.by_ref().map(|record| record.map(|record| convert(record, block_size)));
         Some(Survey::of(records, spec.device)?)
@@ -421,9 +430,12 @@ fn replay(
         .settings(capabilities.capacity_blocks, survey.as_ref())
         .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
     let mode = settings.mode;
+    let needs_completions = workload.part.fitted_requests || workload.part.at_issue;
     let mut trace = workload.open_trace(match mode {
-        Mode::Think => &REPLAYED,
-        Mode::Follow { .. } => &REPLAYED[1..],
+        _ if workload.part.at_issue => &REPLAYED,
+        Mode::Think => &REPLAYED[..13],
+        Mode::Follow { .. } => &REPLAYED[1..13],
+        Mode::Open | Mode::Scaled { .. } | Mode::Closed { .. } if needs_completions => &REPLAYED[1..13],
         Mode::Open | Mode::Scaled { .. } | Mode::Closed { .. } => &REPLAYED[1..12],
     })?;
     let block_size = trace.metadata().block_size;
@@ -441,7 +453,8 @@ fn replay(
         let from_to = format!("{block_size} to {}", capabilities.block_size);
         notes.push(Note::Remark(format!("addresses were converted from blocks of {from_to}, outwards")));
     }
-    let records = Records::new(&mut trace);
+    let fitted_requests = workload.part.fitted_requests;
+    let records = Records { fitted_requests, ..Records::new(&mut trace) };
     let records = records.map(|record| record.map(|record| convert(record, block_size)));
     let thought: Cell<DerivedThinkTimes> = Cell::default();
     let on_derived = |is_overlapping| {
@@ -509,12 +522,14 @@ pub(crate) struct Records<'a> {
     trace: &'a mut OpenTrace,
     rows: Vec<TraceRecord>,
     next: usize,
+    /// Only the requests that a fit takes.
+    fitted_requests: bool,
 }
 
 impl<'a> Records<'a> {
     /// The rows of a trace from here on.
     pub(crate) const fn new(trace: &'a mut OpenTrace) -> Self {
-        Self { trace, rows: Vec::new(), next: 0 }
+        Self { trace, rows: Vec::new(), next: 0, fitted_requests: false }
     }
 }
 
@@ -523,10 +538,17 @@ impl Iterator for Records<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.next == self.rows.len() {
+        while self.next == self.rows.len() {
             self.rows.clear();
             self.next = 0;
             match self.trace.next_rows() {
+                Ok(rows) if rows.records.is_empty() => break,
+                Ok(rows) if self.fitted_requests => {
+                    let recorder = rows.metadata.recorder();
+                    let is_fitted =
+                        |record: &&TraceRecord| is_fitted(record) && !recorder.is_recorders_own(record);
+                    self.rows.extend(rows.records.iter().filter(is_fitted));
+                }
                 Ok(rows) => self.rows.extend_from_slice(rows.records),
                 Err(error) => return Some(Err(error)),
             }
@@ -535,6 +557,12 @@ impl Iterator for Records<'_> {
         self.next += usize::from(record.is_some());
         record
     }
+}
+
+/// Returns true if a fit takes a request that its recorder did not make: it has a completion time, and its length is not
+/// zero.
+fn is_fitted(record: &TraceRecord) -> bool {
+    record.completion.is_some() && (record.blocks > 0 || !record.op.addresses_blocks())
 }
 
 /// A record with its addresses in blocks of another size: every block that it touches.

@@ -28,6 +28,8 @@ pub struct WorkloadOptions {
     pub retries: Retries,
     /// Treatment of requests beyond the end of the device.
     pub beyond: Option<Beyond>,
+    /// Part of a trace that is replayed.
+    pub part: ReplayPart,
     /// Format of the trace; guessed if `None`.
     pub format: Option<String>,
     /// Block size of a trace that does not state its own.
@@ -40,6 +42,20 @@ pub struct WorkloadOptions {
     pub host: Option<String>,
     /// Require a system-level trace, whose processes run on a host.
     pub system: bool,
+}
+
+/// Part of a trace that is replayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReplayPart {
+    /// Device of the trace whose requests are replayed [default: all].
+    pub device: Option<u16>,
+    /// Time in the trace at which the replay begins [default: its start].
+    pub from: Option<Duration>,
+    /// Replay only the requests that a fit takes: those with a completion time, of at least one block, that the recorder
+    /// did not make itself.
+    pub fitted_requests: bool,
+    /// Requests arrive when the driver received them.
+    pub at_issue: bool,
 }
 
 /// A workload, ready to be run.
@@ -57,6 +73,8 @@ pub struct ResolvedWorkload {
     pub shape: Option<PathBuf>,
     /// Attempts after a request failed.
     pub retries: Retries,
+    /// Part of the trace that is replayed.
+    pub part: ReplayPart,
 }
 
 /// The workload that `text` means: a file if there is one of that name, else a line.
@@ -173,7 +191,7 @@ pub fn from_spec(
                     return Err(Failure::new("--closed auto: is for traces with completion times")
                         .hint("give a number, for example --closed 8"));
                 }
-                Some(ArrivalMode::Scaled(_) | ArrivalMode::Think | ArrivalMode::Follow) => {
+                Some(ArrivalMode::Scaled(_) | ArrivalMode::Think | ArrivalMode::Follow(_)) => {
                     return Err(Failure::new("--scaled, --think and --follow are for traces")
                         .hint("give the rate or the think time in the workload, for example poisson=120/s"));
                 }
@@ -186,6 +204,8 @@ pub fn from_spec(
             if let Some(arrivals) = options.arrivals {
                 replay.arrivals = arrivals;
             }
+            replay.device = options.part.device.or(replay.device);
+            replay.from = options.part.from.or(replay.from);
             if replay.trace.is_none() {
                 return Err(Failure::new(format!("--workload `{name}`: names no trace"))
                     .hint("write for example replay,trace=server.csv"));
@@ -218,6 +238,11 @@ pub fn from_spec(
             }
         }
         WorkloadSpec::Jobs(_) => {}
+    }
+    if options.part != ReplayPart::default() && !matches!(spec, WorkloadSpec::Replay(_)) {
+        return Err(Failure::new(format!(
+            "--replay-device, --replay-from, --fitted-requests and --times-from: `{name}` is no trace that is replayed"
+        )));
     }
     let is_host = matches!(spec, WorkloadSpec::Host(_) | WorkloadSpec::System(_));
     let is_application = spec.builtin().is_some();
@@ -267,6 +292,7 @@ pub fn from_spec(
         options: reading,
         shape: options.shape.clone(),
         retries: options.retries,
+        part: options.part,
     })
 }
 
@@ -334,7 +360,8 @@ impl ResolvedWorkload {
         match self.trace() {
             Some(trace) => {
                 let options = ReadOptions { columns, ..self.options.clone() };
-                Ok(seeklab_columnar::open(Path::new(trace), self.format.as_deref(), &options)?)
+                let trace = seeklab_columnar::open(Path::new(trace), self.format.as_deref(), &options)?;
+                Ok(if self.part.at_issue { trace.at_issue() } else { trace })
             }
             None => Err(Failure::new(format!("workload `{}` has no trace", self.name))),
         }

@@ -1,6 +1,6 @@
 //! A device driven by the requests of a trace, one by one.
 
-use seeklab_core::{Completion, Device, Limits, Simulation, TraceRecord};
+use seeklab_core::{Completion, Device, Instant, Limits, Simulation, TraceRecord};
 use seeklab_workloads::replay::{Beyond, FedReplay, Mode, Settings};
 
 use crate::error::{Error, ErrorKind};
@@ -23,6 +23,7 @@ impl<D: Device> Driven<D> {
             address_range_blocks: 0,
             requests: None,
             device: None,
+            from: Instant::ZERO,
             devices: None,
         };
         let simulation = Simulation::new(Limits { outstanding_max: usize::MAX });

@@ -45,6 +45,12 @@ pub trait Fit: Send {
         self.description(about)
     }
 
+    /// Returns true if the requests recorded so far show rate or burst limits, of models that fit some. Blocks have that
+    /// size.
+    fn has_limits(&self, _block_size: ByteSize) -> bool {
+        false
+    }
+
     /// Excludes parts from the fit, if the model has them.
     fn leave_out(&mut self, _left_out: &LeftOut) {}
 }

@@ -33,4 +33,5 @@ macro_rules! models {
 models! {
     station,
     table,
+    trivial,
 }

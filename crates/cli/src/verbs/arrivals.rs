@@ -2,7 +2,7 @@
 
 use clap::Args;
 use seeklab_lab::crates::core::Ratio;
-use seeklab_lab::crates::workloads::replay::{ArrivalMode, Population};
+use seeklab_lab::crates::workloads::replay::{ArrivalMode, FollowWindow, Population};
 
 /// Options for the arrivals of a workload. At most one is given.
 #[derive(Debug, Clone, Copy, Args)]
@@ -20,20 +20,30 @@ pub(crate) struct ArrivalFlags {
     /// Send one request at a time, with the trace's think time from each completion to the next arrival
     #[arg(long, group = "arrivals")]
     think: bool,
-    /// A request that followed a completion in the trace follows it in the run. Needs completion times
-    #[arg(long, group = "arrivals")]
-    follow: bool,
+    /// A request that followed a completion in the trace follows it in the run. Needs completion times. TIME: the longest
+    /// time from a completion to the request that had waited for it [default: inferred from the trace]. `idle`: no request
+    /// had waited for a completion, only for an idle device
+    #[arg(
+        long,
+        value_name = "TIME|idle",
+        group = "arrivals",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "",
+        value_parser = parse_follow
+    )]
+    follow: Option<FollowWindow>,
 }
 
 impl ArrivalFlags {
     /// The arrivals that were chosen, if any.
     pub(crate) const fn mode(self) -> Option<ArrivalMode> {
-        match (self.closed, self.scaled) {
-            (Some(population), _) => Some(ArrivalMode::Closed(population)),
-            (_, Some(factor)) => Some(ArrivalMode::Scaled(factor)),
+        match (self.closed, self.scaled, self.follow) {
+            (Some(population), ..) => Some(ArrivalMode::Closed(population)),
+            (_, Some(factor), _) => Some(ArrivalMode::Scaled(factor)),
+            (.., Some(window)) => Some(ArrivalMode::Follow(window)),
             _ if self.open => Some(ArrivalMode::Open),
             _ if self.think => Some(ArrivalMode::Think),
-            _ if self.follow => Some(ArrivalMode::Follow),
             _ => None,
         }
     }
@@ -51,4 +61,12 @@ pub(crate) fn parse_scaled(text: &str) -> Result<Ratio, String> {
         Ok(_) => Err("a factor is above 0".to_owned()),
         Err(error) => Err(format!("{error}")),
     }
+}
+
+/// Parses the longest time from a completion to a request that had waited for it.
+fn parse_follow(text: &str) -> Result<FollowWindow, String> {
+    if text.is_empty() {
+        return Ok(FollowWindow::Inferred);
+    }
+    text.parse().map_err(|error| format!("{error}"))
 }

@@ -11,16 +11,16 @@ use seeklab_lab::crates::learning::fit::{LeftOut, Model, find};
 use seeklab_lab::crates::report::{PLOT_COLUMNS, Page, folded, render_page_html, render_plot};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::fit::fio::is_fio;
-use seeklab_lab::fit::notes::{notes, statements};
+use seeklab_lab::fit::notes::{details, notes, statements, verdict};
 use seeklab_lab::fit::{
-    FitFiles, FitOptions, FitReport, FitResult, JobsFitFiles, SweepFiles, TimesFrom, fit_file, input_name,
-    report,
+    FitFiles, FitOptions, FitReport, FitResult, JobsFitFiles, Requirement, SweepFiles, TimesFrom, fit_file,
+    input_name, report,
 };
 use seeklab_lab::fitted::aligned;
 use seeklab_lab::output::VERSION;
 use seeklab_lab::session::Session;
 
-use super::reading::{Reading, input_path};
+use super::reading::{Reading, TimesFromName, input_path};
 
 use crate::delivery::Delivery;
 use crate::output::{print, print_json};
@@ -57,7 +57,7 @@ pub(crate) struct Arguments {
         value_enum,
         conflicts_with_all = [
             "model", "device", "capacity", "split", "open", "allow_gaps", "times_from", "no_limits", "without", "length_classes",
-            "queue_classes", "distance_classes", "seed", "report",
+            "queue_classes", "distance_classes", "seed", "report", "require", "evaluated",
         ]
     )]
     kind: Option<WorkloadKind>,
@@ -69,9 +69,13 @@ pub(crate) struct Arguments {
     states: u8,
     #[command(flatten)]
     reading: Reading,
-    /// Models to fit and compare. The first is saved
-    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "station", value_parser = model)]
+    /// Models to fit and compare. The one that predicts best is saved; of models that predict alike, the first
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "station,plain,trivial", value_parser = model)]
     model: Vec<&'static Model>,
+    /// Exit with status 1 if an error of the saved model exceeds a bound in percent, for example read_p99_pct<=20. Figures:
+    /// mean_pct, p99_pct, demerit_pct and class_pct, of the worst operation or behind the name of one, and out_of_range_pct
+    #[arg(long, value_name = "FIGURE<=VALUE", value_delimiter = ',')]
+    require: Vec<Requirement>,
     /// Number of the device in the trace [default: the only device]
     #[arg(long, value_name = "N")]
     device: Option<u16>,
@@ -95,7 +99,7 @@ pub(crate) struct Arguments {
     /// Do not fit rate and burst limits
     #[arg(long)]
     no_limits: bool,
-    /// Fit without these features, for example `pace` or `idle,before`, to see what they contribute
+    /// Fit without these features, for example `queue` or `idle,before`, to see what they contribute
     #[arg(long, value_name = "FEATURE", value_delimiter = ',', value_parser = feature)]
     without: Vec<Feature>,
     /// Classes of request lengths per doubling: 1, 2 or 4
@@ -107,6 +111,10 @@ pub(crate) struct Arguments {
     /// Classes of seek distances per doubling: 1, 2 or 4
     #[arg(long, value_name = "N", default_value_t = Classes::default().distances_per_octave)]
     distance_classes: u32,
+    /// Write the device of the prediction, which was fitted to the first part, and print the command that repeats the
+    /// prediction by it
+    #[arg(long, value_name = "FILE.toml")]
+    evaluated: Option<PathBuf>,
     /// Seed of the random draws of the prediction
     #[arg(long, value_name = "N", default_value = "1")]
     seed: Seed,
@@ -122,23 +130,6 @@ pub(crate) struct Arguments {
 enum WorkloadKind {
     /// A stream of jobs that compute while their buffers are written and read
     Jobs,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum TimesFromName {
-    /// Arrival at the host's queue. Queue time in the host belongs to the device
-    Arrival,
-    /// Issue to the driver. Queue time in the host is excluded
-    Issue,
-}
-
-impl From<TimesFromName> for TimesFrom {
-    fn from(name: TimesFromName) -> Self {
-        match name {
-            TimesFromName::Arrival => Self::Arrival,
-            TimesFromName::Issue => Self::Issue,
-        }
-    }
 }
 
 impl Arguments {
@@ -191,13 +182,16 @@ impl Arguments {
             reading: self.reading.options(),
             output: self.output,
             report: self.report,
+            evaluated: self.evaluated,
+            requirements: self.require,
         };
         let result = fit_file(session, &files, &options)?;
         let printed = if self.json { print_json(&result) } else { print(&page(&result)) };
-        Delivery::of(session, printed)
+        let delivery = Delivery::of(session, printed)
             .file(Some(&result.output), || result.description.to_string())
-            .file(result.report.as_deref(), || render_page_html(&plotted(&result)))
-            .finish()
+            .file(result.evaluated.as_deref(), || evaluated_text(&result))
+            .file(result.report.as_deref(), || render_page_html(&plotted(&result)));
+        result.unmet().fold(delivery, |delivery, unmet| delivery.and(Err(Failure::check(unmet)))).finish()
     }
 }
 
@@ -237,7 +231,21 @@ fn page(result: &FitResult) -> String {
     if let Some(path) = &result.report {
         text += &format!("report    {}\n", path.display());
     }
+    match (&result.evaluated, &result.reproduction) {
+        (Some(path), Some(command)) => {
+            text += &format!("evaluated {} (fitted to the first part)\n", path.display());
+            text +=
+                &format!("\nthis command repeats the prediction of `{}`:\n  {command}\n", report.saved_model);
+        }
+        _ if report.evaluations.is_empty() => {}
+        _ => text += "\nadd --evaluated FILE.toml for a command that repeats the prediction\n",
+    }
     text
+}
+
+/// The description of the device of the prediction.
+fn evaluated_text(result: &FitResult) -> String {
+    result.evaluated_description.as_ref().map_or_else(String::new, ToString::to_string)
 }
 
 /// Describes the fitted requests in one line.
@@ -260,17 +268,23 @@ fn parts(result: &FitResult) -> Option<String> {
 
 fn evaluated(result: &FitResult) -> String {
     let report = &result.fit;
-    let [times, demerits, verdicts, slow] =
-        [report::times(report), report::demerits(report), report::verdicts(report), report::slow(report)]
-            .map(|table| aligned(&table));
+    let [times, demerits, verdicts, floors, slow] = [
+        report::times(report),
+        report::demerits(report),
+        report::verdicts(report),
+        report::floors(report),
+        report::slow(report),
+    ]
+    .map(|table| aligned(&table));
     let density = report::density(report, PLOT_COLUMNS).map_or_else(String::new, |plot| render_plot(&plot));
     let caption = folded(&report::slow(report).caption, 0);
-    let statements: Vec<String> = statements(report).iter().map(|text| folded(text, 0)).collect();
+    let [verdict, details] = [verdict(report), details(report)]
+        .map(|texts| texts.iter().map(|text| folded(text, 0)).collect::<Vec<_>>().join("\n"));
     let bounds = folded(&report::verdicts(report).caption, 0);
     format!(
-        "\n{}\n\n{times}\n{demerits}\n{verdicts}{bounds}\n\n{}\n\n{slow}{caption}\n\n{density}",
+        "\n{}\n\n{verdict}\n\n{verdicts}{bounds}\n\n{floors}\nall operations together:\n\n{times}\n{demerits}\n{details}\n\n{slow}{caption}\n\n\
+         {density}",
         folded(&(parts(result).unwrap_or_default() + ":"), 2),
-        statements.join("\n"),
     )
 }
 

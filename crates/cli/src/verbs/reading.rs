@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
+use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCompleter;
 use seeklab_lab::crates::core::ByteSize;
 use seeklab_lab::crates::traces::Setting;
+use seeklab_lab::fit::TimesFrom;
 use seeklab_lab::session::Session;
 use seeklab_lab::trace::{STANDARD_INPUT, TraceOptions};
 
@@ -33,6 +34,24 @@ impl Reading {
             format: self.from.clone(),
             block_size: self.block_size,
             settings: self.format_option.clone(),
+        }
+    }
+}
+
+/// Start of the times of a request.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum TimesFromName {
+    /// Arrival at the host's queue. Queue time in the host belongs to the device
+    Arrival,
+    /// Issue to the driver. Queue time in the host is excluded
+    Issue,
+}
+
+impl From<TimesFromName> for TimesFrom {
+    fn from(name: TimesFromName) -> Self {
+        match name {
+            TimesFromName::Arrival => Self::Arrival,
+            TimesFromName::Issue => Self::Issue,
         }
     }
 }

@@ -4,11 +4,13 @@ use std::convert::Infallible;
 
 use clap::Args;
 use clap_complete::ArgValueCompleter;
-use seeklab_lab::crates::core::ByteSize;
+use seeklab_lab::crates::core::{ByteSize, Duration};
 use seeklab_lab::crates::traces::Setting;
 use seeklab_lab::crates::workloads::replay::Beyond;
 use seeklab_lab::trace::STANDARD_INPUT;
-use seeklab_lab::workload::WorkloadOptions;
+use seeklab_lab::workload::{ReplayPart, WorkloadOptions};
+
+use super::reading::TimesFromName;
 
 use crate::completion;
 
@@ -27,6 +29,35 @@ pub(crate) struct ReplayFlags {
     /// Set an option of the format of the trace. `seeklab trace formats` lists the options
     #[arg(long, value_name = "NAME=VALUE")]
     format_option: Vec<Setting>,
+}
+
+/// Options for the part of a trace that is simulated.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct PartFlags {
+    /// Replay the requests of this device of the trace [default: all]
+    #[arg(long, value_name = "N")]
+    replay_device: Option<u16>,
+    /// Replay the requests that arrive at this time of the trace or later [default: all]
+    #[arg(long, value_name = "TIME")]
+    replay_from: Option<Duration>,
+    /// Replay only the requests that `seeklab fit` takes: those with a completion time that the recorder did not make itself
+    #[arg(long)]
+    fitted_requests: bool,
+    /// Arrival of the requests: at the host's queue, or at the driver [default: arrival]
+    #[arg(long, value_name = "WHEN")]
+    times_from: Option<TimesFromName>,
+}
+
+impl PartFlags {
+    /// The part for the laboratory.
+    pub(crate) fn part(self) -> ReplayPart {
+        ReplayPart {
+            device: self.replay_device,
+            from: self.replay_from,
+            fitted_requests: self.fitted_requests,
+            at_issue: matches!(self.times_from, Some(TimesFromName::Issue)),
+        }
+    }
 }
 
 impl ReplayFlags {

@@ -14,7 +14,7 @@ use seeklab_lab::workload::WorkloadOptions;
 
 use super::arrivals::ArrivalFlags;
 use super::reading::input_path;
-use super::replay::{ReplayFlags, parse_workload};
+use super::replay::{PartFlags, ReplayFlags, parse_workload};
 use super::retries::RetryFlags;
 use super::setup::SetupFlags;
 
@@ -63,6 +63,8 @@ pub(crate) struct Arguments {
     requests: Option<u64>,
     #[command(flatten)]
     replay: ReplayFlags,
+    #[command(flatten)]
+    part: PartFlags,
     /// Stop if an open load has this many requests outstanding: the device cannot sustain it
     #[arg(long, value_name = "N", default_value_t = Limits::default().outstanding_max as u64,
           value_parser = clap::value_parser!(u64).range(1..))]
@@ -142,6 +144,7 @@ impl Arguments {
             shape: self.shape.clone(),
             host: self.host.clone(),
             system: self.system,
+            part: self.part.part(),
             ..self.replay.options()
         }
     }

@@ -74,6 +74,15 @@ impl Run {
         self.stdout
     }
 
+    /// Asserts that the command ran, that a check failed, and that stderr has all of `parts`.
+    #[track_caller]
+    pub(crate) fn misses(&self, parts: &[&str]) {
+        assert_eq!(self.code, 1, "seeklab {}: {}", self.command, self.stderr);
+        for part in parts {
+            assert!(self.stderr.contains(part), "seeklab {}: no `{part}` in: {}", self.command, self.stderr);
+        }
+    }
+
     /// Asserts that the command failed, printed nothing on stdout, and that stderr has all of `parts`.
     #[track_caller]
     pub(crate) fn fails(&self, parts: &[&str]) {

@@ -25,16 +25,10 @@ pub enum Feature {
     Before,
     /// Time for which the device had been idle.
     Idle,
-    /// Blocks written since the last flush.
-    Dirty,
-    /// Blocks that arrived in the last one to two seconds.
-    Load,
-    /// Slowness of the requests before, relative to the typical service times of their operations.
-    Pace,
 }
 
 /// Number of features.
-pub const FEATURES: usize = 12;
+pub const FEATURES: usize = 9;
 
 /// The class of each feature.
 pub type Row = [u8; FEATURES];
@@ -48,12 +42,6 @@ const SIDE: u32 = 48;
 /// The classes of whether a request had waited.
 const WAITED: [&str; 2] = ["no", "yes"];
 
-/// The class of a pace that is typical.
-const TYPICAL: i64 = 24;
-
-/// Buckets of service times in a class of pace: half an octave.
-const PER_PACE: i64 = 32;
-
 impl Feature {
     /// All features.
     pub const ALL: [Self; FEATURES] = [
@@ -66,9 +54,6 @@ impl Feature {
         Self::Place,
         Self::Before,
         Self::Idle,
-        Self::Dirty,
-        Self::Load,
-        Self::Pace,
     ];
 
     /// The name in descriptions.
@@ -83,9 +68,6 @@ impl Feature {
             Self::Place => "place",
             Self::Before => "before",
             Self::Idle => "idle",
-            Self::Dirty => "dirty",
-            Self::Load => "load",
-            Self::Pace => "pace",
         }
     }
 
@@ -98,11 +80,10 @@ impl Feature {
     pub const fn unit(self) -> &'static str {
         match self {
             Self::Op | Self::Before | Self::Waited => "",
-            Self::Length | Self::Distance | Self::Stream | Self::Dirty | Self::Load => "blocks",
+            Self::Length | Self::Distance | Self::Stream => "blocks",
             Self::Queue => "requests",
             Self::Place => "64ths",
             Self::Idle => "us",
-            Self::Pace => "half octaves",
         }
     }
 
@@ -124,9 +105,8 @@ impl Feature {
             Self::Waited => WAITED[usize::from(class > 0)].to_owned(),
             Self::Length => counted(2).to_string(),
             Self::Queue => counted(4).to_string(),
-            Self::Stream | Self::Idle | Self::Dirty | Self::Load => counted(1).to_string(),
+            Self::Stream | Self::Idle => counted(1).to_string(),
             Self::Place => number.to_string(),
-            Self::Pace => (i64::from(class) - TYPICAL).to_string(),
             Self::Distance => match number {
                 SIDE => "0".to_owned(),
                 sequential if sequential == SIDE + 1 => "seq".to_owned(),
@@ -177,8 +157,8 @@ impl Feature {
                 Self::Distance => 2 * SIDE + 2,
                 Self::Waited => WAITED.len() as u32,
                 Self::Place => 64,
-                Self::Length | Self::Stream | Self::Idle | Self::Dirty | Self::Load => 65,
-                Self::Queue | Self::Pace => CLASSES as u32,
+                Self::Length | Self::Stream | Self::Idle => 65,
+                Self::Queue => CLASSES as u32,
             }
     }
 }
@@ -199,11 +179,6 @@ pub(super) fn distance(blocks: i64, is_sequential: bool) -> u8 {
         _ => SIDE - 1 - far(),
     };
     class as u8
-}
-
-/// The class of a pace, in buckets of service times beyond the typical one.
-pub(super) fn pace(buckets: i64) -> u8 {
-    (TYPICAL + buckets.div_euclid(PER_PACE)).clamp(0, 2 * TYPICAL) as u8
 }
 
 #[cfg(test)]
@@ -256,8 +231,6 @@ mod tests {
         assert!(distances.windows(2).all(|pair| pair[0] < pair[1]) && distances[3] < ahead[0]);
         assert!(ahead.windows(2).all(|pair| pair[0] < pair[1]));
         assert!(ahead[0] < distance(8, true) && distance(8, true) < ahead[1]);
-        assert!(pace(-5_000) < pace(-40) && pace(-40) < pace(0) && pace(0) < pace(64));
-        assert_eq!(pace(0), pace(31));
         assert!(usize::from(counted(u64::MAX, 4)) < CLASSES);
     }
 }

@@ -9,7 +9,7 @@ use seeklab_core::{
     FaultSet, Instant, Outcome, Reclassification, Rejected, Request, Seed, Stream,
 };
 
-use super::order::Line;
+use super::order::{Key, Line};
 use super::parameters::{Region, StationParameters};
 use super::picks::Picks;
 use super::state::{Scale, State, StationRequest};
@@ -29,7 +29,7 @@ pub struct Station {
     waiting: VecDeque<Taken>,
     /// Waiting requests, with the fields that the order needs.
     asked: VecDeque<StationRequest>,
-    scratch: Vec<(u64, u32)>,
+    scratch: Vec<(Key, u32)>,
     /// Requests in service, until their end.
     served: Outstanding<Served>,
     coverage: Coverage,
@@ -122,7 +122,7 @@ impl Device for Station {
         let asked = asked(&request);
         let outside = !self.station.region.holds(&asked, queue_length);
         self.coverage += Coverage { requests: 1, outside: u64::from(outside) };
-        self.state.arrive(now, &asked);
+        self.state.arrive();
         let taken = Taken { request, submitted: now, queue_length, outside };
         if self.served.len() < self.station.servers {
             self.start(now, taken, false);
@@ -145,7 +145,7 @@ impl Device for Station {
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
         let before = completions.len();
         while let Some((end, Served { taken, started, service })) = self.served.pop(now) {
-            self.state.complete(end, taken.request.op, service, &self.station.scale);
+            self.state.complete(end);
             completions.push(Completion {
                 request: taken.request,
                 submitted: taken.submitted,

@@ -1,6 +1,7 @@
 //! The order in which a station looks at what waits.
 
 use schemars::JsonSchema;
+use seeklab_core::Operation;
 use serde::{Deserialize, Serialize};
 
 use super::state::StationRequest;
@@ -31,6 +32,9 @@ impl Order {
     }
 }
 
+/// Place of a request in an order: behind all reads or not, and its distance.
+pub(super) type Key = (bool, u64);
+
 /// Order of the waiting requests, and the resolution of its addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line {
@@ -39,40 +43,53 @@ pub struct Line {
     /// Blocks of a band, at least one. Within a band requests stand in order of arrival: so elevators do that know
     /// cylinders.
     pub band_blocks: u64,
+    /// Reads stand before all other operations; among themselves they stand in the order.
+    pub reads_first: bool,
 }
 
 /// Blocks of a band that are tried.
 const BANDS: [u64; 8] = [1, 16, 64, 256, 1 << 10, 1 << 12, 1 << 14, 1 << 16];
 
 impl Line {
-    /// First come, first served.
-    const FCFS: Self = Self { order: Order::Fcfs, band_blocks: 1 };
-
-    /// All that are tried.
-    pub fn all() -> impl Iterator<Item = Self> {
-        let banded = |order| BANDS.into_iter().map(move |band_blocks| Self { order, band_blocks });
-        [Self::FCFS].into_iter().chain([Order::Nearest, Order::Ascending].into_iter().flat_map(banded))
+    /// All that are tried; those with reads first only if `with_reads_first`.
+    pub fn all(with_reads_first: bool) -> impl Iterator<Item = Self> {
+        let precedences = if with_reads_first { &[false, true][..] } else { &[false] };
+        precedences.iter().flat_map(|reads_first| {
+            let line = |order, band_blocks| Self { order, band_blocks, reads_first: *reads_first };
+            let banded = move |order| BANDS.into_iter().map(move |band_blocks| line(order, band_blocks));
+            [line(Order::Fcfs, 1)]
+                .into_iter()
+                .chain([Order::Nearest, Order::Ascending].into_iter().flat_map(banded))
+        })
     }
 
     /// Description for messages.
     pub(super) fn describe(self) -> String {
         let order = self.order.describe();
+        let first = if self.reads_first { "reads first, then " } else { "" };
         match self.band_blocks {
-            1 => order.to_owned(),
-            blocks => format!("{order}, that of arrival within {blocks} blocks"),
+            1 => format!("{first}{order}"),
+            blocks => format!("{first}{order}, that of arrival within {blocks} blocks"),
         }
+    }
+
+    /// Returns true if requests stand in their order of arrival.
+    const fn is_arrival(self) -> bool {
+        matches!(self.order, Order::Fcfs) && !self.reads_first
     }
 
     /// Returns the key of a request. The request with the least key comes first; at equal keys the first
     /// that arrived.
-    fn key(self, asked: &StationRequest, last_end: u64) -> u64 {
+    fn key(self, asked: &StationRequest, last_end: u64) -> Key {
         let band = |block: u64| block / self.band_blocks;
-        match self.order {
+        let is_behind = self.reads_first && asked.op != Operation::Read;
+        let place = match self.order {
             _ if !asked.op.addresses_blocks() => 0,
             Order::Fcfs => 0,
             Order::Nearest => band(asked.lbn).abs_diff(band(last_end)),
             Order::Ascending => band(asked.lbn).wrapping_sub(band(last_end)),
-        }
+        };
+        (is_behind, place)
     }
 
     /// Returns the number of waiting requests, given in order of arrival, that come before the one at
@@ -84,7 +101,7 @@ impl Line {
         own: &StationRequest,
         last_end: u64,
     ) -> usize {
-        if self.order == Order::Fcfs {
+        if self.is_arrival() {
             return place;
         }
         let own = self.key(own, last_end);
@@ -98,9 +115,9 @@ impl Line {
         waiting: impl ExactSizeIterator<Item = &'a StationRequest>,
         rank: usize,
         last_end: u64,
-        scratch: &mut Vec<(u64, u32)>,
+        scratch: &mut Vec<(Key, u32)>,
     ) -> usize {
-        if self.order == Order::Fcfs {
+        if self.is_arrival() {
             return rank;
         }
         let keys = waiting.enumerate().map(|(at, asked)| (self.key(asked, last_end), at as u32));
@@ -133,7 +150,7 @@ mod tests {
             (Order::Ascending, 64, 1),
             (Order::Ascending, 1024, 0),
         ] {
-            let line = Line { order, band_blocks };
+            let line = Line { order, band_blocks, reads_first: false };
             assert_eq!(line.place(waiting.iter(), 0, 100, &mut scratch), first, "{line:?}");
             for rank in 0..waiting.len() {
                 let place = line.place(waiting.iter(), rank, 100, &mut scratch);
@@ -144,12 +161,36 @@ mod tests {
 
     #[test]
     fn every_order_is_tried_with_every_band_once() {
-        let lines: Vec<Line> = Line::all().collect();
-        assert_eq!(lines[0], Line::FCFS);
+        let lines: Vec<Line> = Line::all(false).collect();
+        assert!(lines[0].is_arrival() && lines.iter().all(|line| !line.reads_first));
         for order in [Order::Nearest, Order::Ascending] {
             let bands = lines.iter().filter(|line| line.order == order).map(|line| line.band_blocks);
             assert_eq!(bands.collect::<Vec<_>>(), BANDS);
         }
         assert_eq!(lines.len(), 1 + 2 * BANDS.len());
+        let both: Vec<Line> = Line::all(true).collect();
+        assert_eq!(both[..lines.len()], lines);
+        let behind = both[lines.len()..].iter().map(|line| Line { reads_first: false, ..*line });
+        assert!(both[lines.len()..].iter().all(|line| line.reads_first) && behind.eq(lines));
+    }
+
+    #[test]
+    fn reads_stand_before_writes_and_in_order_among_themselves() {
+        let at = |op, lbn| StationRequest { op, lbn, blocks: 8 };
+        let waiting = [
+            at(Operation::Write, 100),
+            at(Operation::Read, 900),
+            at(Operation::Flush, 0),
+            at(Operation::Read, 300),
+        ];
+        let mut scratch = Vec::new();
+        for (order, expected) in [(Order::Fcfs, [1, 3, 0, 2]), (Order::Ascending, [3, 1, 0, 2])] {
+            let line = Line { order, band_blocks: 1, reads_first: true };
+            for (rank, place) in expected.into_iter().enumerate() {
+                // The head stands at 100, so the write and the flush have the same key.
+                assert_eq!(line.place(waiting.iter(), rank, 100, &mut scratch), place, "{line:?} {rank}");
+                assert_eq!(line.rank(waiting.iter(), place, &waiting[place], 100), rank, "{line:?}");
+            }
+        }
     }
 }

@@ -38,7 +38,6 @@ use super::state::{Scale, StationRequest};
 use super::tree::Tree;
 use crate::error::{DescriptionError, check, check_size};
 use crate::registry::described;
-use crate::table::bucket;
 
 /// Parameters of a station.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -65,6 +64,9 @@ pub struct StationParameters {
     #[serde(default = "one")]
     #[schemars(range(min = 1), extend("x-unit" = "blocks"))]
     pub band_blocks: u64,
+    /// Reads stand before the other operations in the order.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub reads_first: bool,
     /// Ranks in that order of the requests that are taken next, by the number of waiting requests, as
     /// text.
     #[serde(default)]
@@ -83,6 +85,11 @@ const fn fcfs() -> Order {
     Order::Fcfs
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_false(value: &bool) -> bool {
+    !*value
+}
+
 const fn one() -> u64 {
     1
 }
@@ -95,7 +102,7 @@ pub struct OperationSeen {
     pub op: Operation,
     /// Number of fitted requests.
     pub requests: u64,
-    /// Median service time, of which the pace is reckoned.
+    /// Median service time, for people.
     pub typical: Duration,
     /// Shortest request, in blocks.
     pub blocks_min: u32,
@@ -154,7 +161,7 @@ impl StationParameters {
 
     /// Returns the order of the waiting requests.
     pub(super) const fn line(&self) -> Line {
-        Line { order: self.order, band_blocks: self.band_blocks }
+        Line { order: self.order, band_blocks: self.band_blocks, reads_first: self.reads_first }
     }
 
     /// Checks everything and reads what is text.
@@ -170,12 +177,10 @@ impl StationParameters {
             DescriptionError::refused(format!("tree[{index}]"), format!("{seen}: {problem}"), allowed)
         })?;
         let mut region = Region::default();
-        let mut typical = [bucket(self.operations[0].typical.as_ns()); Operation::ALL.len()];
         for (index, seen) in self.operations.iter().enumerate() {
             let is_new = region.0[seen.op as usize].is_none();
             check(is_new, format!("operations[{index}].op"), seen.op.name(), "each operation once")?;
             region.0[seen.op as usize] = Some(*seen);
-            typical[seen.op as usize] = bucket(seen.typical.as_ns());
         }
         Ok(Parts {
             capabilities: Capabilities {
@@ -188,7 +193,7 @@ impl StationParameters {
             servers: if self.servers == 0 { usize::MAX } else { self.servers as usize },
             line: self.line(),
             picks: picks.picks(),
-            scale: Scale { capacity_blocks: self.capacity_blocks, typical },
+            scale: Scale { capacity_blocks: self.capacity_blocks },
             tree,
             region,
         })

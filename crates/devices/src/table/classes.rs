@@ -21,9 +21,9 @@ pub struct Classes {
     /// Classes of lengths for each doubling: 1, 2 or 4.
     pub lengths_per_octave: u32,
     /// Classes of queue lengths for each doubling: 1, 2 or 4. With 4, each queue length up to 7 has its
-    /// own class.
+    /// own class. With 0, all queue lengths are one class.
     pub queues_per_octave: u32,
-    /// Classes of seek distances for each doubling: 1, 2 or 4.
+    /// Classes of seek distances for each doubling: 1, 2 or 4. With 0, all distances are one class.
     pub distances_per_octave: u32,
 }
 
@@ -57,19 +57,23 @@ pub struct Class {
 }
 
 impl Classes {
-    /// Checks that there are 1, 2 or 4 for each doubling.
+    /// Classes that distinguish requests by their length alone, as finely as possible.
+    pub const LENGTHS: Self = Self { lengths_per_octave: 4, queues_per_octave: 0, distances_per_octave: 0 };
+
+    /// Checks that there are 1, 2 or 4 for each doubling; or 0 for one class of all queue lengths or distances.
     ///
     /// # Errors
     /// The first of the three numbers that is none of these.
     pub fn check(&self) -> Result<(), DescriptionError> {
         let all = [
-            ("lengths_per_octave", self.lengths_per_octave),
-            ("queues_per_octave", self.queues_per_octave),
-            ("distances_per_octave", self.distances_per_octave),
+            ("lengths_per_octave", self.lengths_per_octave, false),
+            ("queues_per_octave", self.queues_per_octave, true),
+            ("distances_per_octave", self.distances_per_octave, true),
         ];
-        for (name, per_octave) in all {
-            let allowed = matches!(per_octave, 1 | 2 | 4);
-            check(allowed, format!("classes.{name}"), per_octave.to_string(), "1, 2 or 4")?;
+        for (name, per_octave, may_be_none) in all {
+            let is_allowed = matches!(per_octave, 1 | 2 | 4) || (may_be_none && per_octave == 0);
+            let allowed = if may_be_none { "1, 2 or 4, or 0 for a single class" } else { "1, 2 or 4" };
+            check(is_allowed, format!("classes.{name}"), per_octave.to_string(), allowed)?;
         }
         Ok(())
     }
@@ -79,7 +83,7 @@ impl Classes {
         [
             OCTAVES[0] * self.lengths_per_octave,
             1 + OCTAVES[1] * self.queues_per_octave,
-            2 + 2 * OCTAVES[2] * self.distances_per_octave,
+            if self.distances_per_octave == 0 { 1 } else { 2 + 2 * OCTAVES[2] * self.distances_per_octave },
         ]
     }
 
@@ -88,6 +92,7 @@ impl Classes {
         let [lengths, queues, _] = self.counts();
         let length = octave_class(u64::from(blocks.max(1)), self.lengths_per_octave).min(lengths - 1);
         let queue = match queue_length {
+            _ if self.queues_per_octave == 0 => 0,
             0 => 0,
             length => (1 + octave_class(u64::from(length), self.queues_per_octave)).min(queues - 1),
         };
@@ -98,6 +103,7 @@ impl Classes {
         let side = OCTAVES[2] * self.distances_per_octave;
         let far = |blocks: u64| octave_class(blocks, self.distances_per_octave).min(side - 1);
         match distance {
+            _ if self.distances_per_octave == 0 => 0,
             Distance::Blocks(0) => side,
             Distance::Sequential => side + 1,
             Distance::Blocks(blocks) if blocks > 0 => side + 2 + far(blocks.unsigned_abs()),
@@ -105,16 +111,17 @@ impl Classes {
         }
     }
 
-    /// Every class of distances but that of sequential requests.
+    /// Every class of distances but that of sequential requests; the only class, if all distances are one.
     pub(super) fn elsewhere(&self) -> impl Iterator<Item = u32> + use<> {
-        let sequential = self.of_distance(Distance::Sequential);
-        (0..self.counts()[2]).filter(move |class| *class != sequential)
+        let (sequential, count) = (self.of_distance(Distance::Sequential), self.counts()[2]);
+        (0..count).filter(move |class| *class != sequential || count == 1)
     }
 
     /// The least length, queue length and distance of a class.
     pub fn least(&self, class: Class) -> (u32, u32, Distance) {
         let side = OCTAVES[2] * self.distances_per_octave;
         let distance = match class.distance {
+            // Of a single class of distances, the side has no classes.
             zero if zero == side => Distance::Blocks(0),
             sequential if sequential == side + 1 => Distance::Sequential,
             ahead if ahead > side => {
@@ -150,9 +157,9 @@ mod tests {
 
     #[test]
     fn least_value_of_a_class_is_in_that_class() {
-        for per_octave in [1, 2, 4] {
+        for per_octave in [0, 1, 2, 4] {
             let classes = Classes {
-                lengths_per_octave: per_octave,
+                lengths_per_octave: per_octave.max(1),
                 queues_per_octave: per_octave,
                 distances_per_octave: per_octave,
             };
@@ -167,6 +174,18 @@ mod tests {
             }
         }
         assert!(Classes { lengths_per_octave: 3, ..Classes::default() }.check().is_err());
+        assert!(Classes { lengths_per_octave: 0, ..Classes::default() }.check().is_err());
+    }
+
+    #[test]
+    fn classes_of_lengths_alone_distinguish_nothing_else() {
+        let classes = Classes::LENGTHS;
+        let class = classes.of(8, 0, Distance::Sequential);
+        for (queue, distance) in [(3, Distance::Blocks(-7)), (1 << 20, Distance::Blocks(0))] {
+            assert_eq!(classes.of(8, queue, distance), class);
+        }
+        assert_ne!(classes.of(10, 0, Distance::Sequential), class);
+        assert_eq!(classes.elsewhere().collect::<Vec<_>>(), [0]);
     }
 
     #[test]

@@ -80,6 +80,7 @@ type Along = BTreeMap<(usize, String), BTreeMap<u64, ClassTimes>>;
 /// Parameters that no device can have.
 pub(crate) fn fitted_model(parameters: &TableParameters) -> Result<FittedModel, DescriptionError> {
     let block_bytes = parameters.block_size.as_bytes() as f64;
+    let is_one_distance = parameters.classes.distances_per_octave == 0;
     let mut operations: BTreeMap<(usize, &'static str), ClassTimes> = BTreeMap::new();
     let (mut by_queue, mut by_distance, mut by_length) = (Along::new(), Along::new(), Along::new());
     for (cell, text) in parameters.read()?.iter().zip(&parameters.cells) {
@@ -90,11 +91,13 @@ pub(crate) fn fitted_model(parameters: &TableParameters) -> Result<FittedModel, 
             let place = (order * 2 + suborder, series);
             along.entry(place).or_default().entry(value).or_default().merge(&seen);
         };
-        at(&mut by_queue, 0, name.to_owned(), u64::from(queue_length));
+        if parameters.classes.queues_per_octave > 0 {
+            at(&mut by_queue, 0, name.to_owned(), u64::from(queue_length));
+        }
         if cell.place.op.addresses_blocks() {
             at(&mut by_length, 0, name.to_owned(), u64::from(blocks));
             match distance {
-                _ if cell.place.is_anywhere => {}
+                _ if cell.place.is_anywhere || is_one_distance => {}
                 Distance::Blocks(ahead) if ahead > 0 => {
                     at(&mut by_distance, 0, format!("{name} ahead"), ahead.unsigned_abs());
                 }
@@ -106,6 +109,7 @@ pub(crate) fn fitted_model(parameters: &TableParameters) -> Result<FittedModel, 
         }
         operations.entry((order * 3, name)).or_default().merge(&seen);
         let place = match distance {
+            _ if is_one_distance => None,
             Distance::Sequential => Some((1, place_name(cell.place.op, true))),
             Distance::Blocks(0) if !cell.place.is_anywhere => Some((2, place_name(cell.place.op, false))),
             Distance::Blocks(_) => None,

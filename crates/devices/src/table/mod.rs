@@ -29,7 +29,7 @@ pub(crate) use fitted::{ClassTimes, fitted_model};
 pub use model::TableModel;
 pub(crate) use model::Tables;
 pub use parameters::TableParameters;
-pub(crate) use times::{Times, bucket};
+pub(crate) use times::Times;
 
 /// Parts of tables, for a fit that makes some.
 pub mod parts {

@@ -202,7 +202,7 @@ mod tests {
             model.submit(now, Request::new(id, Operation::Read, lbn, 8)).unwrap();
             let mut completions = Vec::new();
             model.poll(model.next_event().unwrap(), &mut completions);
-            crate::table::bucket(completions[0].response_time().as_ns())
+            crate::table::parts::bucket(completions[0].response_time().as_ns())
         };
         response(0, 0);
         // From end to start there are 1,016 blocks, which are of the class of +512.

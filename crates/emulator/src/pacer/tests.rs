@@ -200,6 +200,7 @@ fn replayed(played: &Played, mut device: Box<dyn Device>) -> BTreeMap<u64, Compl
         address_range_blocks: 0,
         requests: None,
         device: None,
+        from: Instant::ZERO,
         devices: None,
     };
     let recorded: Vec<ClassHistory> = records.iter().map(|(_, record)| classes(record)).collect();

@@ -216,7 +216,7 @@ impl Load {
     ) -> Result<Box<dyn Workload + Send>, Failure> {
         let block_size = facts.space.block_size;
         let survey = if spec.needs_survey() {
-            let mut trace = workload.open_trace(&SURVEYED)?;
+            let mut trace = workload.open_trace(&SURVEYED[..6])?;
             let from = trace.metadata().block_size;
             let records = trace.by_ref().map(|row| row.map(|row| in_blocks_of(row, from, block_size)));
             Some(Survey::of(records, spec.device)?)
@@ -227,8 +227,8 @@ impl Load {
             .settings(facts.space.capacity_blocks, survey.as_ref())
             .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
         let trace = workload.open_trace(match settings.mode {
-            Mode::Think => &REPLAYED,
-            Mode::Follow { .. } => &REPLAYED[1..],
+            Mode::Think => &REPLAYED[..13],
+            Mode::Follow { .. } => &REPLAYED[1..13],
             Mode::Open | Mode::Scaled { .. } | Mode::Closed { .. } => &REPLAYED[1..12],
         })?;
         let rows = Rows {

@@ -59,7 +59,9 @@ pub(super) struct Load {
 /// Requests that depend on processes, or arrivals that depend on completions.
 pub(crate) fn check_method(workload: &ResolvedWorkload) -> Result<(), Failure> {
     match &workload.spec {
-        WorkloadSpec::Replay(spec) if matches!(spec.arrivals, ArrivalMode::Think | ArrivalMode::Follow) => {
+        WorkloadSpec::Replay(spec)
+            if matches!(spec.arrivals, ArrivalMode::Think | ArrivalMode::Follow(_)) =>
+        {
             Err(completions_without_method())
         }
         WorkloadSpec::Synthetic(_) | WorkloadSpec::Replay(_) => Ok(()),

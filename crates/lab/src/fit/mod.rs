@@ -7,12 +7,16 @@
 //! ```
 
 mod capacity;
+mod choice;
 pub mod fio;
 mod jobs;
 pub mod notes;
 mod passes;
 pub mod report;
+mod reproduction;
+mod requirement;
 mod result;
+mod suitability;
 pub mod sweep;
 
 use std::collections::BTreeMap;
@@ -23,7 +27,8 @@ use seeklab_core::{ByteSize, Duration, Ratio, Seed, TraceRecord};
 use seeklab_devices::Description;
 use seeklab_devices::limit::{LimitSummary, limit_summaries};
 use seeklab_devices::table::Classes;
-use seeklab_learning::fit::{DeviceInfo, LeftOut, Model, find};
+use seeklab_learning::MODELS;
+use seeklab_learning::fit::{DeviceInfo, LeftOut, Model};
 use seeklab_traces::schema::Column;
 use seeklab_traces::{OpenTrace, ReadOptions};
 use serde::Serialize;
@@ -40,17 +45,20 @@ use seeklab_learning::evaluation::{Evaluated, Evaluating};
 use seeklab_learning::survey::DeviceCounts;
 
 pub use capacity::{AT_LEAST, CapacityOrigin};
+pub use choice::SavedBecause;
 pub use jobs::{ComparedRates, JobsFitFiles, JobsFitResult, RateFigures, RateStateFigures, fit_jobs};
+pub use requirement::{Requirement, RequirementCheck};
 pub use result::{FitFiles, FitResult, SweepFiles, SweepResult, fit_file, fit_results, input_name};
 pub use seeklab_learning::evaluation::{
-    Evaluation, Figures, Lag, Measured, OperationEvaluation, Quantile, QueueLength, RunLength, Slow, Times,
-    sentence,
+    Evaluation, Figures, Lag, Likeness, Measured, OperationChange, OperationEvaluation, OperationMeans,
+    Quantile, QueueLength, RunLength, Slow, Times, sentence,
 };
+pub use suitability::{Exception, Suitability};
 
 /// Options of a fit.
 #[derive(Debug, Clone)]
 pub struct FitOptions {
-    /// The models, at least one: the first is saved, the others stand beside it.
+    /// The models, at least one. The one that predicts best is saved; of models that predict alike, the first.
     pub models: Vec<&'static Model>,
     /// Device of the trace [default: the only device].
     pub device: Option<u16>,
@@ -73,10 +81,10 @@ pub struct FitOptions {
 }
 
 impl Default for FitOptions {
-    /// The model `station`, fitted to the first half of the trace; seed 1.
+    /// All models, fitted to the first half of the trace; seed 1.
     fn default() -> Self {
         Self {
-            models: vec![find("station").expect("the model is registered")],
+            models: MODELS.iter().collect(),
             device: None,
             capacity: None,
             split: Ratio::new(0.5).expect("a half is a ratio"),
@@ -125,6 +133,10 @@ impl Fitted {
 pub struct FitReport {
     /// Number of the device in the trace.
     pub device: u16,
+    /// The model that is saved.
+    pub saved_model: &'static str,
+    /// Reason for which it is saved.
+    pub saved_because: SavedBecause,
     /// Requests that the saved device was fitted to.
     pub requests: u64,
     /// Requests without a response time.
@@ -155,6 +167,13 @@ pub struct FitReport {
     pub evaluations: Vec<Evaluation>,
     /// The rest as it was measured; none if either part has no requests.
     pub rest: Option<Measured>,
+}
+
+impl FitReport {
+    /// Returns the evaluation of the saved model; `None` if nothing was predicted.
+    pub fn saved(&self) -> Option<&Evaluation> {
+        self.evaluations.iter().find(|one| one.model == self.saved_model)
+    }
 }
 
 /// Columns used for fitting and prediction. A model that needs more columns must add them here. The last
@@ -266,7 +285,7 @@ pub fn fit(
         options.models.iter().map(|model| (model.begin)(options.classes)).collect();
     let mut fits = begun?;
     fits.iter_mut().for_each(|fit| fit.leave_out(&options.left_out));
-    let mut evaluating = Evaluating::from(boundary, options.seed, options.is_open);
+    let mut evaluating = Evaluating::from(boundary, device, options.seed, options.is_open);
     let mut requests_without_response = 0;
     let trace = each_run(session, trace, "fitting", |records, recorder| {
         let is_others = |record: &TraceRecord| record.device != device || recorder.is_recorders_own(record);
@@ -281,8 +300,7 @@ pub fn fit(
             Ok(evaluating.take(run, &place, &options.models, &mut fits)?)
         })
     })?;
-    let fitted = &fits[0];
-    let summary = fitted.summary();
+    let summary = fits[0].summary();
     if summary.requests == 0 && summary.failed_requests > 0 {
         return Err(Failure::new(format!(
             "all {} requests with a response time failed, so no model can be fitted",
@@ -303,15 +321,17 @@ pub fn fit(
     about.insert("capacity".to_owned(), capacity.origin.text().to_owned());
     about.insert("times_from".to_owned(), times_from.name().to_owned());
     about.insert("queue_length_max".to_owned(), summary.queue_length_max.to_string());
-    if let Some(evaluation) = evaluations.first() {
+    let _working = session.working("fitting the whole trace");
+    let (saved, saved_because) = choice::choose(&evaluations, &fits, block_size);
+    about.insert("model".to_owned(), options.models[saved].name.to_owned());
+    if let Some(evaluation) = evaluations.get(saved) {
         about.insert("evaluation".to_owned(), sentence(evaluation, options.split));
     }
-    let description = {
-        let _working = session.working("fitting the whole trace");
-        fitted.description(DeviceInfo { fit: about, ..place })?
-    };
+    let description = fits[saved].description(DeviceInfo { fit: about, ..place })?;
     let report = FitReport {
         device,
+        saved_model: options.models[saved].name,
+        saved_because,
         requests: summary.requests,
         requests_without_response,
         failed_requests: summary.failed_requests,

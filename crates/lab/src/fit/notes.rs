@@ -1,12 +1,26 @@
 //! Sentences about a fit: statements on the prediction, and notes on the fitted requests.
 
-use super::{FitReport, TimesFrom, report};
+use super::suitability::not_judged;
+use super::{FitReport, Suitability, TimesFrom, report};
 
-/// Returns the statements on the prediction, the most important first.
+/// Returns the statements on the prediction: the verdict of [`verdict`], then [`details`].
 pub fn statements(fit: &FitReport) -> Vec<String> {
-    let all =
-        [report::worst_class(fit), report::better(fit), report::stationarity(fit), report::arrivals(fit)];
-    all.into_iter().flatten().collect()
+    [verdict(fit), details(fit)].concat()
+}
+
+/// Returns the statements that come before all figures: the loads that the clone is good for, the worst class, and the
+/// choice of the model.
+pub fn verdict(fit: &FitReport) -> Vec<String> {
+    let suitability = fit.saved().map(|saved| match Suitability::of(saved) {
+        Some(suitability) => suitability.sentence(saved.model),
+        None => not_judged(saved),
+    });
+    [suitability, report::worst_class(fit), report::choice(fit)].into_iter().flatten().collect()
+}
+
+/// Returns the other statements on the prediction.
+pub fn details(fit: &FitReport) -> Vec<String> {
+    [report::stationarity(fit), report::arrivals(fit)].into_iter().flatten().collect()
 }
 
 /// Returns notes on the fitted requests: reading of the trace, requests that were omitted, and the start of the
@@ -21,7 +35,11 @@ pub fn notes(fit: &FitReport) -> Vec<String> {
     ];
     let left_out =
         counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
-    fit.notes.iter().cloned().chain(left_out).chain(times_from(fit)).collect()
+    let failed = fit.rest.as_ref().map_or(0, |rest| rest.failed_requests);
+    let repeated = (failed > 0).then(|| {
+        format!("{failed} requests of the predicted part failed; they are sent to the device and count in no figure")
+    });
+    fit.notes.iter().cloned().chain(left_out).chain(repeated).chain(times_from(fit)).collect()
 }
 
 /// Returns a note on the start of the response times, if requests waited in the host before their issue.

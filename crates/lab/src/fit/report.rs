@@ -10,7 +10,7 @@ use seeklab_core::statistics::Distribution;
 use seeklab_report::{PageSection, PlainTable, Plot, PlotAxis, PlotMark, PlotScale, PlotSeries};
 use serde::Serialize;
 
-use super::{Evaluation, FitReport, Measured, OperationEvaluation, Times};
+use super::{Evaluation, FitReport, Likeness, Measured, OperationEvaluation, SavedBecause, Times, choice};
 
 /// Shorter times are drawn here on a logarithmic axis: 1 ns.
 const TIME_MIN_MS: f64 = 1e-6;
@@ -35,21 +35,19 @@ pub fn stationarity(report: &FitReport) -> Option<String> {
         ));
     };
     let variation = &variation.demerit_to_p99;
-    if !rest.is_telling() {
-        return Some(format!(
-            "It is unknown whether the trace is stationary: {change}, and parts of the predicted part alone differ by {}.",
-            amount(variation)
-        ));
-    }
     let explained = match variation.ea_rms_pct {
         Some(pct) => format!("{:.2} %", ALIKE_PCT.max(2.0 * pct)),
         None => format!("{:.4} ms", 2.0 * variation.ea_rms_ms),
     };
-    Some(match rest.parts_alike {
-        true => {
+    Some(match rest.likeness() {
+        Likeness::Alike => {
             format!("The trace is stationary: {change}. Random variation explains up to {explained}.")
         }
-        false => format!(
+        Likeness::Unknown => format!(
+            "It is unknown whether the trace is stationary: {change}, and parts of the predicted part alone differ by {}.",
+            amount(variation)
+        ),
+        Likeness::Different => format!(
             "The trace is not stationary: {change}. Random variation explains only {explained}, so a model that answers \
              exactly as the fitted part did is wrong by the difference."
         ),
@@ -97,34 +95,45 @@ pub fn arrivals(report: &FitReport) -> Option<String> {
     })
 }
 
-/// Returns the model that predicted best: the saved one, unless another one was better by more than chance.
+/// Returns the evaluation of the model that predicted best; `None` if nothing was predicted.
 pub fn best_model(report: &FitReport) -> Option<&Evaluation> {
-    // Less is chance.
-    const MUCH: f64 = 1.1;
-    let (saved, others) = report.evaluations.split_first()?;
-    let up_to_p99 = |one: &Evaluation| one.prediction.demerit_to_p99.ea_rms_ms;
-    let best = others.iter().min_by(|one, other| up_to_p99(one).total_cmp(&up_to_p99(other)));
-    Some(best.filter(|best| up_to_p99(saved) > MUCH * up_to_p99(best)).unwrap_or(saved))
+    choice::best(&report.evaluations).map(|best| &report.evaluations[best])
 }
 
-/// Names a model that predicted much better than the one that is saved; `None` if there is none.
-pub fn better(report: &FitReport) -> Option<String> {
-    let (saved, best) = report.evaluations.first().zip(best_model(report))?;
-    (saved.model != best.model).then(|| {
-        format!(
-            "`{}` is saved, but `{}` predicted better: its demerit up to p99 is {} instead of {}. Save it with --model {}.",
-            saved.model,
-            best.model,
-            amount(&best.prediction.demerit_to_p99),
-            amount(&saved.prediction.demerit_to_p99),
-            best.model
-        )
+/// States the choice among several models; `None` if there was none.
+pub fn choice(report: &FitReport) -> Option<String> {
+    let saved = report.saved()?;
+    let errors: Vec<String> = report
+        .evaluations
+        .iter()
+        .map(|one| match one.operation_means {
+            Some(means) => format!("`{}` {:.2} %", one.model, means.demerit_to_p99_pct),
+            None => format!("`{}` {:.4} ms", one.model, choice::compared_error(one)),
+        })
+        .collect();
+    let errors = format!("Demerit up to p99, mean of the operations: {}.", errors.join(", "));
+    let name = saved.model;
+    Some(match report.saved_because {
+        SavedBecause::OnlyModel => return None,
+        SavedBecause::NothingToCompare => {
+            format!(
+                "`{name}`, the first model, is saved: too few requests were predicted to compare the models."
+            )
+        }
+        SavedBecause::HasLimits => format!(
+            "`{name}` is saved because it has rate and burst limits. {errors} Save another model with --model."
+        ),
+        SavedBecause::PredictedBest if name == "trivial" => format!(
+            "`{name}` is saved because it predicted best. {errors} No model found a dependence that held in the predicted \
+             part: this clone repeats the times of the trace by operation and length, under any load."
+        ),
+        SavedBecause::PredictedBest => format!("`{name}` is saved because it predicted best. {errors}"),
     })
 }
 
 /// Names the class that the saved model predicts worst; `None` if nothing was predicted.
 pub fn worst_class(report: &FitReport) -> Option<String> {
-    let class = report.evaluations.first()?.worst_class?;
+    let class = report.saved()?.worst_class?;
     Some(format!(
         "Worst class: {} at {} ({:.1} % of the requests). Their mean is {:.3} ms as measured and {:.3} ms as predicted \
          ({:+.1} %).",
@@ -144,18 +153,26 @@ fn queue_length(class: &ClassError) -> String {
     }
 }
 
-/// The verdict on each operation: a row for each model.
+/// The verdict on each operation: a row for each model; at the end the means of the operations.
 pub fn verdicts(report: &FitReport) -> PlainTable {
-    let columns = ["operation, model", "requests", "mean error %", "to p99 %", "worst class %", "verdict"];
+    let columns = ["operation, model", "requests", "mean %", "p99 %", "demerit %", "class %", "verdict"];
     let rows = by_operation(report).into_iter().map(|(model, of)| {
         vec![
             format!("{}, {model}", of.operation.name()),
             of.requests.to_string(),
             format!("{:+.1}", of.mean_error_pct),
+            format!("{:+.1}", of.p99_error_pct),
             pct(&of.prediction.demerit_to_p99),
             of.worst_class.map_or_else(|| "-".to_owned(), |class| format!("{:+.1}", class.mean_error_pct)),
             of.verdict.text().to_owned(),
         ]
+    });
+    let means = report.evaluations.iter().filter_map(|one| {
+        let means = one.operation_means?;
+        let none = String::new;
+        let (mean, demerit) = (means.mean_error_pct, means.demerit_to_p99_pct);
+        let name = format!("average, {}", one.model);
+        Some(vec![name, none(), format!("{mean:.1}"), none(), format!("{demerit:.2}"), none(), none()])
     });
     let bounds = |bounds: Bounds| {
         [bounds.mean_error_pct, bounds.demerit_to_p99_pct, bounds.class_error_pct]
@@ -164,13 +181,39 @@ pub fn verdicts(report: &FitReport) -> PlainTable {
     };
     PlainTable {
         columns: columns.map(str::to_owned).to_vec(),
-        rows: rows.collect(),
+        rows: rows.chain(means).collect(),
         caption: format!(
-            "Usable: mean error, demerit up to p99 and worst class within {} %. With care: within {} %. A class is an \
-             operation at a queue length, with 1 % of the requests or more.",
+            "Errors of the mean, of p99 and of the mean of the worst class; demerit up to p99. A class is an operation at a \
+             queue length, with 1 % of the requests or more. Usable: mean, demerit and class within {} %. With care: within \
+             {} %. Average: of the operations with 1 % of the requests or of the response time; models are compared by its \
+             demerit.",
             bounds(Bounds::USABLE),
             bounds(Bounds::WITH_CARE)
         ),
+    }
+}
+
+/// Demerits up to p99 of each operation that no model has caused.
+pub fn floors(report: &FitReport) -> PlainTable {
+    let columns = ["demerit up to p99", "random variation %", "between parts %", "fitted part %"];
+    let changes = report.rest.iter().flat_map(|rest| &rest.operations);
+    let rows = changes.filter_map(|change| {
+        let operations = report.evaluations.first()?.operations.iter();
+        let of = operations.into_iter().find(|of| of.operation == change.operation)?;
+        let cell = |demerit: Option<Demerit>| demerit.map_or_else(|| "-".to_owned(), |demerit| pct(&demerit));
+        Some(vec![
+            change.operation.name().to_owned(),
+            pct(&of.prediction.resampled_demerit_to_p99),
+            cell(change.variation_between_parts.map(|variation| variation.demerit_to_p99)),
+            cell(change.change.map(|change| change.demerit_to_p99)),
+        ])
+    });
+    PlainTable {
+        columns: columns.map(str::to_owned).to_vec(),
+        rows: rows.collect(),
+        caption: "Random variation, between parts: as below, of one operation. Fitted part: of the times measured in the \
+                  fitted part."
+            .to_owned(),
     }
 }
 
@@ -342,7 +385,11 @@ pub fn sections(report: &FitReport) -> Vec<PageSection> {
     dependence.push(compared.by_queue_length());
     let tails = PlainTable { caption: "Response times of the predicted part.".to_owned(), ..times(report) };
     vec![
-        section("Errors", vec![verdicts(report), demerits(report), operations(report)], Vec::new()),
+        section(
+            "Errors",
+            vec![verdicts(report), floors(report), demerits(report), operations(report)],
+            Vec::new(),
+        ),
         section("Response times", vec![tails], distributions),
         section("Dependence and queueing", vec![slow(report)], dependence),
     ]

@@ -11,7 +11,10 @@ use serde::Serialize;
 use toml::Table;
 
 use super::sweep::{FittedSweep, SweepReport, fit_sweep};
-use super::{FitOptions, FitReport, Fitted, fit, notes, report, sentence, sweep};
+use super::{
+    FitOptions, FitReport, Fitted, Requirement, RequirementCheck, Suitability, fit, notes, report,
+    reproduction, sentence, sweep,
+};
 use crate::failure::Failure;
 use crate::output::{VERSION, optional_path_text, path_text, path_texts};
 use crate::session::Session;
@@ -28,6 +31,10 @@ pub struct FitFiles {
     pub output: PathBuf,
     /// Path that the caller writes the report to.
     pub report: Option<PathBuf>,
+    /// Path that the caller writes the description of the device of the prediction to, which was fitted to the first part.
+    pub evaluated: Option<PathBuf>,
+    /// Bounds on the errors of the saved model that are checked.
+    pub requirements: Vec<Requirement>,
 }
 
 /// Result of a fit to a trace. Its serialized form is the JSON document.
@@ -48,14 +55,24 @@ pub struct FitResult {
     /// File of the report, if one is written.
     #[serde(serialize_with = "optional_path_text")]
     pub report: Option<PathBuf>,
+    /// File of the device of the prediction, if one is written.
+    #[serde(serialize_with = "optional_path_text")]
+    pub evaluated: Option<PathBuf>,
+    /// Command that repeats the prediction of the saved model. Null if the device of the prediction is not written, or
+    /// nothing was predicted.
+    pub reproduction: Option<String>,
     /// Share of the trace's time that was fitted before the rest was predicted.
     pub split: Ratio,
     /// True if the predicted part is like the fitted part. Null if that is unknown.
     pub parts_alike: Option<bool>,
     /// Arrival times of the predicted requests. Null if nothing was predicted.
     pub arrival_model: Option<report::ArrivalModel>,
-    /// The model that predicted best. Null if nothing was predicted.
+    /// The model that predicted best, by the mean over the operations that decide. Null if nothing was predicted.
     pub best_model: Option<&'static str>,
+    /// Loads for which the saved model stands in for the device. Null if too few requests were predicted.
+    pub suitability: Option<Suitability>,
+    /// Results of the required bounds on the errors of the saved model.
+    pub requirements: Vec<RequirementCheck>,
     /// Statements on the prediction and notes on the fitted requests, for people.
     pub notes: Vec<String>,
     /// The fitted requests and the prediction in figures.
@@ -63,6 +80,9 @@ pub struct FitResult {
     /// The complete description of the device.
     #[serde(skip)]
     pub description: Table,
+    /// The complete description of the device of the prediction; `None` if nothing was predicted.
+    #[serde(skip)]
+    pub evaluated_description: Option<Table>,
 }
 
 /// Files of a fit to results of fio.
@@ -109,13 +129,12 @@ pub fn input_name(path: &Path) -> String {
 /// # Errors
 /// As [`fit`]; a trace that can be read only once; an output that is the trace.
 pub fn fit_file(session: &Session, files: &FitFiles, options: &FitOptions) -> Result<FitResult, Failure> {
-    let FitFiles { trace, reading, output, report } = files;
-    [output].into_iter().chain(report).try_for_each(|path| check_distinct(path, [trace]))?;
+    let FitFiles { trace, reading, output, report, evaluated, requirements } = files;
+    [output].into_iter().chain(report).chain(evaluated).try_for_each(|path| check_distinct(path, [trace]))?;
     check_read_twice(trace)?;
     let name = input_name(trace);
     let mut about = BTreeMap::from([
         ("trace".to_owned(), name.clone()),
-        ("model".to_owned(), options.models[0].name.to_owned()),
         ("seed".to_owned(), options.seed.to_string()),
         ("version".to_owned(), VERSION.to_owned()),
     ]);
@@ -125,7 +144,17 @@ pub fn fit_file(session: &Session, files: &FitFiles, options: &FitOptions) -> Re
     }
     let open = |columns| reading.open_columns(session, trace, columns);
     let Fitted { description, report: fitted } = fit(session, &open, options, about)?;
-    let validated = fitted.evaluations.first().map_or_else(
+    let reproduction = evaluated
+        .as_ref()
+        .and_then(|evaluated| reproduction::command(trace, reading, evaluated, &fitted, options.seed));
+    let predicting = fitted.saved().map(|saved| {
+        let validated = "not measured: the device of the prediction, fitted to the first part".to_owned();
+        completed(saved.description.clone(), &format!("clone of the first part of {name}"), validated)
+    });
+    if evaluated.is_some() && predicting.is_none() {
+        return Err(Failure::new("--evaluated: nothing was predicted").hint("choose another --split"));
+    }
+    let validated = fitted.saved().map_or_else(
         || "not measured: there was nothing to predict".to_owned(),
         |evaluation| sentence(evaluation, options.split),
     );
@@ -136,14 +165,26 @@ pub fn fit_file(session: &Session, files: &FitFiles, options: &FitOptions) -> Re
         trace: trace.clone(),
         output: output.clone(),
         report: report.clone(),
+        evaluated: evaluated.clone(),
+        reproduction,
+        evaluated_description: predicting,
         split: options.split,
-        parts_alike: fitted.rest.as_ref().filter(|rest| rest.is_telling()).map(|rest| rest.parts_alike),
+        parts_alike: fitted.rest.as_ref().and_then(|rest| rest.parts_alike),
         arrival_model: report::ArrivalModel::of(&fitted),
         best_model: report::best_model(&fitted).map(|best| best.model),
+        suitability: fitted.saved().and_then(Suitability::of),
+        requirements: requirements.iter().map(|one| one.check(fitted.saved())).collect(),
         notes: [notes::statements(&fitted), notes::notes(&fitted)].concat(),
         description: completed(description, &format!("clone of {name}"), validated),
         fit: fitted,
     })
+}
+
+impl FitResult {
+    /// Describes the required bounds that are exceeded or unknown, one sentence each.
+    pub fn unmet(&self) -> impl Iterator<Item = String> + '_ {
+        self.requirements.iter().filter(|check| !check.is_met).map(RequirementCheck::sentence)
+    }
 }
 
 /// Fits a device to results of fio.

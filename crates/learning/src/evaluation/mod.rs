@@ -9,6 +9,7 @@
 //! Memory holds profiles and outstanding requests.
 
 mod figures;
+mod operations;
 #[cfg(test)]
 mod tests;
 
@@ -16,22 +17,27 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use schemars::JsonSchema;
+use seeklab_analysis::prediction::ALIKE_PCT;
 use seeklab_analysis::verdict::worst_class;
 use seeklab_analysis::{
-    Change, ClassError, ClassErrors, DensityAxis, PartTimes, Prediction, ResponseProfile, Verdict, change,
-    prediction,
+    Change, ClassError, ClassErrors, DensityAxis, PartTimes, Prediction, ResponseProfile, TimeSummary,
+    change, prediction,
 };
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{Completion, Coverage, Device, Duration, Instant, Operation, Ratio, Seed, TraceRecord};
+use seeklab_devices::Description;
 use seeklab_workloads::replay::{Following, Mode};
 use serde::Serialize;
+use toml::Table;
 
 use crate::driven::Driven;
 use crate::error::Error;
-use crate::fit::{self, DeviceInfo, Fit, Model};
+use crate::fit::{DeviceInfo, Fit, Model};
 use figures::DENSITY_STEPS_MAX;
+use operations::OperationParts;
 
 pub use figures::{Figures, Lag, Quantile, QueueLength, RunLength, Slow};
+pub use operations::{OperationChange, OperationEvaluation, OperationMeans};
 
 /// Prediction of a device for the part of the trace that it was not fitted to.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -53,35 +59,20 @@ pub struct Evaluation {
     pub out_of_fitted_range_pct: f64,
     /// The class with the greatest error of the mean, of those with 1 % of the requests or more.
     pub worst_class: Option<ClassError>,
+    /// All classes with 1 % of the requests or more.
+    pub classes: Vec<ClassError>,
     /// Prediction of each operation.
     pub operations: Vec<OperationEvaluation>,
+    /// Means over the operations that decide, by which models are compared; null if no operation does.
+    pub operation_means: Option<OperationMeans>,
     /// Figures of the predicted response times.
     pub figures: Figures,
     /// The same, to be drawn.
     #[serde(skip)]
     pub profile: ResponseProfile,
-}
-
-/// Prediction of the response times of one operation.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct OperationEvaluation {
-    /// The operation.
-    pub operation: Operation,
-    /// Requests predicted.
-    pub requests: u64,
-    /// Mean response time that was measured.
-    pub measured_mean_ms: f64,
-    /// Mean response time that was predicted.
-    pub predicted_mean_ms: f64,
-    /// Error of the predicted mean; negative if it is too short.
-    pub mean_error_pct: f64,
-    /// The class of this operation with the greatest error of the mean.
-    pub worst_class: Option<ClassError>,
-    /// Usability of the model for this operation.
-    pub verdict: Verdict,
-    /// Demerits between the two.
-    #[serde(flatten)]
-    pub prediction: Prediction,
+    /// Description of the device that predicted, in the state in which the fitted part left it.
+    #[serde(skip)]
+    pub description: Table,
 }
 
 /// Measured response times of the predicted part.
@@ -92,12 +83,23 @@ pub struct Measured {
     /// Median demerit between the rest and resamples of whole parts of it, which keep slow requests together; none if
     /// the rest is too short.
     pub variation_between_parts: Option<Change>,
-    /// The change is within twice that variation, or 2 %, up to the 99th percentile, and the variation below 50 %.
-    pub parts_alike: bool,
+    /// True if the change is at most 2 %, or explained by a variation between parts of at most 5 %; false if it exceeds
+    /// 2 % and twice that variation; null if that is unknown. All up to the 99th percentile.
+    pub parts_alike: Option<bool>,
+    /// The same of each operation.
+    pub operations: Vec<OperationChange>,
     /// True if the recorded arrival times are kept, whatever the device does.
     pub is_open: bool,
     /// Time after a completion within which a request that waited for it arrives, estimated from the fitted part.
     pub follows_within_ms: Option<f64>,
+    /// The same, exactly.
+    #[serde(skip)]
+    pub follows_within: Option<Duration>,
+    /// Arrival of the first predicted request.
+    #[serde(skip)]
+    pub from: Instant,
+    /// Failed requests of the rest, which are sent to the device and not counted.
+    pub failed_requests: u64,
     /// Figures of the measured response times.
     pub figures: Figures,
     /// The same, to be drawn.
@@ -105,19 +107,49 @@ pub struct Measured {
     pub profile: ResponseProfile,
 }
 
-/// A variation between parts up to the 99th percentile, in percent, above which a change between parts is not judged.
-const TELLING_PCT: f64 = 50.0;
+/// Likeness of the two parts of a trace, by their change and the variation between parts of the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Likeness {
+    /// The change is small, or as small as a small variation explains.
+    Alike,
+    /// The change is greater than the variation explains.
+    Different,
+    /// The variation is so great that it explains a great change.
+    Unknown,
+}
 
-impl Measured {
-    /// Returns true if the parts of the rest are similar enough to judge whether the fitted part is like the
-    /// rest.
-    pub fn is_telling(&self) -> bool {
-        self.variation_between_parts.as_ref().is_some_and(is_telling)
+/// A variation between parts up to the 99th percentile, in percent, above which it tells nothing about a change that it
+/// explains: twice this is half the bound of [`Verdict::Usable`](seeklab_analysis::Verdict::Usable).
+const TELLING_PCT: f64 = 5.0;
+
+impl Likeness {
+    /// Judges a change.
+    pub fn of(change: &Change, variation: Option<&Change>) -> Self {
+        let amount = change.demerit_to_p99.ea_rms_pct;
+        match variation.map(|variation| variation.demerit_to_p99) {
+            _ if amount.is_some_and(|pct| pct <= ALIKE_PCT) => Self::Alike,
+            None => Self::Unknown,
+            Some(variation) if !change.is_small(&variation) => Self::Different,
+            Some(variation) if variation.ea_rms_pct.is_none_or(|pct| pct <= TELLING_PCT) => Self::Alike,
+            Some(_) => Self::Unknown,
+        }
+    }
+
+    /// True if the parts are alike, false if they differ, `None` if that is unknown.
+    pub const fn parts_alike(self) -> Option<bool> {
+        match self {
+            Self::Alike => Some(true),
+            Self::Different => Some(false),
+            Self::Unknown => None,
+        }
     }
 }
 
-fn is_telling(variation: &Change) -> bool {
-    variation.demerit_to_p99.ea_rms_pct.is_none_or(|pct| pct <= TELLING_PCT)
+impl Measured {
+    /// Likeness of the two parts.
+    pub fn likeness(&self) -> Likeness {
+        Likeness::of(&self.change, self.variation_between_parts.as_ref())
+    }
 }
 
 /// A distribution in a few figures.
@@ -141,36 +173,56 @@ pub struct Times {
 
 impl Times {
     fn of(distribution: &Distribution) -> Option<Self> {
-        let quantile = |share| distribution.quantile(share).map(Duration::as_ms);
-        Some(Self {
-            mean_ms: distribution.moments().mean()? / 1e6,
-            p50_ms: quantile(0.5)?,
-            p90_ms: quantile(0.9)?,
-            p99_ms: quantile(0.99)?,
-            p999_ms: quantile(0.999)?,
-            p9999_ms: quantile(0.9999)?,
-            max_ms: distribution.moments().max()? / 1e6,
-        })
+        let TimeSummary { mean_ms, p50_ms, p90_ms, p99_ms, p999_ms, max_ms, .. } =
+            TimeSummary::of(distribution)?;
+        let p9999_ms = distribution.quantile(0.9999)?.as_ms();
+        Some(Self { mean_ms, p50_ms, p90_ms, p99_ms, p999_ms, p9999_ms, max_ms })
+    }
+}
+
+/// Predicted requests from which on a prediction is judged.
+pub const JUDGED_REQUESTS_MIN: u64 = 100;
+
+impl Evaluation {
+    /// Returns true if enough requests were predicted to judge the model.
+    pub const fn is_judged(&self) -> bool {
+        self.predicted_requests >= JUDGED_REQUESTS_MIN
     }
 }
 
 /// Describes the quality of the prediction in one sentence, for the device's description.
 pub fn sentence(evaluation: &Evaluation, split: Ratio) -> String {
+    if !evaluation.is_judged() {
+        return format!(
+            "not measured: {} requests were left to predict, and {JUDGED_REQUESTS_MIN} are needed",
+            evaluation.predicted_requests
+        );
+    }
     let pct = |demerit: &seeklab_analysis::comparison::Demerit| {
         demerit.ea_rms_pct.map_or_else(|| "-".to_owned(), |pct| format!("{pct:.2} %"))
     };
-    let prediction = &evaluation.prediction;
-    let verdicts = evaluation.operations.iter();
-    let verdicts: String =
-        verdicts.map(|of| format!("; {}: {}", of.operation.name(), of.verdict.text())).collect();
+    let operations = evaluation.operations.iter().map(|of| {
+        format!(
+            "; {}: {} (mean {:+.1} %, p99 {:+.1} %, demerit up to p99 {})",
+            of.operation.name(),
+            of.verdict.text(),
+            of.mean_error_pct,
+            of.p99_error_pct,
+            pct(&of.prediction.demerit_to_p99)
+        )
+    });
+    let means = evaluation.operation_means.map_or_else(String::new, |means| {
+        format!(
+            "mean of the operations {:.2} % (random variation {:.2} %), ",
+            means.demerit_to_p99_pct, means.resampled_demerit_to_p99_pct
+        )
+    });
     format!(
-        "fitted to the first {:.0} % of the time; demerit over the rest {} (random variation {}), up to p99 {} ({}){}",
+        "fitted to the first {:.0} % of the time; demerit of the rest up to p99: {means}all requests {} ({}){}",
         100.0 * split.as_f64(),
-        pct(&prediction.demerit_all),
-        pct(&prediction.resampled_demerit_all),
-        pct(&prediction.demerit_to_p99),
-        pct(&prediction.resampled_demerit_to_p99),
-        verdicts
+        pct(&evaluation.prediction.demerit_to_p99),
+        pct(&evaluation.prediction.resampled_demerit_to_p99),
+        operations.collect::<String>()
     )
 }
 
@@ -187,9 +239,12 @@ pub struct Evaluated {
 pub struct Evaluating {
     boundary: Instant,
     seed: Seed,
+    /// Name of the device, which its random streams begin with.
+    name: String,
     is_open: bool,
     following: Following,
-    fitted: Distribution,
+    /// Times of the fitted part, by operation.
+    fitted: [Distribution; Operation::ALL.len()],
     rest: Option<Rest>,
 }
 
@@ -197,6 +252,13 @@ pub struct Evaluating {
 /// arrivals then wait for nothing.
 fn soon(is_open: bool, following: &Following) -> Option<Duration> {
     if is_open { None } else { following.soon() }
+}
+
+/// All times of several distributions.
+fn merged(distributions: &[Distribution]) -> Distribution {
+    let mut all = Distribution::default();
+    distributions.iter().for_each(|times| all.merge(times));
+    all
 }
 
 /// Returns the response time of a request that succeeded.
@@ -208,9 +270,13 @@ fn measured(record: &TraceRecord) -> Option<Duration> {
 struct Rest {
     measured: ResponseProfile,
     parts: PartTimes,
+    operation_parts: OperationParts,
     /// Measured completions of the outstanding requests.
     outstanding: BinaryHeap<Reverse<Instant>>,
+    /// Arrival of its first request.
+    from: Instant,
     requests: u64,
+    failed_requests: u64,
     predicting: Vec<Predicting>,
 }
 
@@ -218,10 +284,12 @@ struct Rest {
 const SLOW: f64 = 0.95;
 
 impl Evaluating {
-    /// Requests from `boundary` on are predicted by draws from `seed`; open, or after what they waited for.
-    pub fn from(boundary: Instant, seed: Seed, is_open: bool) -> Self {
-        let (following, fitted) = (Following::default(), Distribution::default());
-        Self { boundary, seed, is_open, following, fitted, rest: None }
+    /// Requests from `boundary` on are predicted by draws from `seed`; open, or after what they waited for. The device has
+    /// that number, and so have its random streams, as in a simulation.
+    pub fn from(boundary: Instant, device: u16, seed: Seed, is_open: bool) -> Self {
+        let name = format!("disk{device}");
+        let (following, fitted) = (Following::default(), Default::default());
+        Self { boundary, seed, name, is_open, following, fitted, rest: None }
     }
 
     /// Returns true if the first prediction begins with these requests, for which models are fitted: that takes a while.
@@ -251,7 +319,14 @@ impl Evaluating {
             none => {
                 let soon = soon(self.is_open, &self.following);
                 let mode = if self.is_open { Mode::Open } else { Mode::Follow { within: soon } };
-                none.insert(Rest::begin(&self.fitted, about, (self.seed, mode), models, fits)?)
+                none.insert(Rest::begin(
+                    &merged(&self.fitted),
+                    rest[0].arrival,
+                    about,
+                    (self.seed, &self.name, mode),
+                    models,
+                    fits,
+                )?)
             }
         };
         rest.iter().try_for_each(|record| predicted.take(record))?;
@@ -265,18 +340,16 @@ impl Evaluating {
         if self.rest.is_some() {
             return 0;
         }
-        let is_rest = |record: &TraceRecord, fitted: &Distribution| {
-            record.arrival >= self.boundary && fitted.moments().count() > 0
-        };
+        let is_measured = |fitted: &[Distribution]| fitted.iter().any(|times| times.moments().count() > 0);
         for (index, record) in records.iter().enumerate() {
-            if is_rest(record, &self.fitted) {
+            if record.arrival >= self.boundary && is_measured(&self.fitted) {
                 return index;
             }
             if let Some(completion) = record.completion {
                 self.following.record(record.arrival, completion);
             }
             if let Some(response) = measured(record) {
-                self.fitted.record(response);
+                self.fitted[record.op as usize].record(response);
             }
         }
         records.len()
@@ -284,7 +357,8 @@ impl Evaluating {
 
     /// Returns the results when all requests are taken. `None` if there was nothing left to predict.
     pub fn finish(self) -> Option<Evaluated> {
-        let Rest { measured, parts, mut predicting, .. } = self.rest?;
+        let Rest { measured, parts, operation_parts, from, failed_requests, mut predicting, .. } =
+            self.rest?;
         predicting.iter_mut().for_each(Predicting::run_to_the_end);
         let times = measured.response();
         let modelled: Vec<Distribution> =
@@ -300,16 +374,21 @@ impl Evaluating {
             })
             .collect();
         let evaluations = evaluations?;
-        let change = change(&times, &self.fitted)?;
+        let change = change(&times, &merged(&self.fitted))?;
         let variation_between_parts = parts.variation(self.seed);
-        let alike = |variation: &Change| change.is_small(&variation.demerit_to_p99) && is_telling(variation);
-        let parts_alike = variation_between_parts.as_ref().is_some_and(alike);
+        let parts_alike = Likeness::of(&change, variation_between_parts.as_ref()).parts_alike();
+        let operations = operation_parts.changes(&measured, &self.fitted, self.seed);
+        let follows_within = soon(self.is_open, &self.following);
         let measured = Measured {
             change,
             variation_between_parts,
             is_open: self.is_open,
-            follows_within_ms: soon(self.is_open, &self.following).map(Duration::as_ms),
+            follows_within_ms: follows_within.map(Duration::as_ms),
+            follows_within,
+            from,
+            failed_requests,
             parts_alike,
+            operations,
             figures: Figures::of(&measured, &times, &axis),
             profile: measured,
         };
@@ -320,8 +399,9 @@ impl Evaluating {
 impl Rest {
     fn begin(
         fitted: &Distribution,
+        from: Instant,
         about: &DeviceInfo,
-        draws: (Seed, Mode),
+        draws: (Seed, &str, Mode),
         models: &[&'static Model],
         fits: &[Box<dyn Fit>],
     ) -> Result<Self, Error> {
@@ -333,8 +413,11 @@ impl Rest {
         Ok(Self {
             measured: ResponseProfile::new(slow),
             parts: PartTimes::default(),
+            operation_parts: OperationParts::default(),
             outstanding: BinaryHeap::new(),
+            from,
             requests: 0,
+            failed_requests: 0,
             predicting: begun?,
         })
     }
@@ -355,12 +438,14 @@ impl Rest {
         if let Some(response) = response {
             self.measured.record(record.op, queue_length, response);
             self.parts.record(response);
+            self.operation_parts.record(record.op, response);
         }
         let measured = response.map(|response| AsMeasured { queue_length, response });
         for predicting in &mut self.predicting {
             predicting.take(record, measured)?;
         }
         self.requests += 1;
+        self.failed_requests += u64::from(!record.status.is_success());
         self.outstanding.extend(record.completion.map(Reverse));
         Ok(())
     }
@@ -369,6 +454,7 @@ impl Rest {
 /// A device that predicts what follows, request by request.
 struct Predicting {
     model: &'static str,
+    description: Table,
     driven: Driven<Box<dyn Device>>,
     fitted: u64,
     answers: Answers,
@@ -424,7 +510,7 @@ impl Predicting {
         model: &'static str,
         fit: &dyn Fit,
         about: DeviceInfo,
-        (seed, mode): (Seed, Mode),
+        (seed, name, mode): (Seed, &str, Mode),
         slow: Duration,
     ) -> Result<Self, Error> {
         let answers = Answers {
@@ -433,9 +519,12 @@ impl Predicting {
             next: 0,
             waiting: VecDeque::new(),
         };
+        let description = fit.description_with_state(about)?;
+        let device = Description::from_table(name, name, description.clone())?.build(seed, name)?;
         Ok(Self {
             model,
-            driven: Driven::new(fit::build(fit, about, seed, "disk0")?, mode),
+            description,
+            driven: Driven::new(device, mode),
             fitted: fit.summary().requests,
             answers,
         })
@@ -460,39 +549,21 @@ impl Predicting {
         seed: Seed,
     ) -> Option<Evaluation> {
         let Coverage { requests, outside } = self.driven.device().coverage().unwrap_or_default();
-        let operations = Operation::ALL.into_iter().filter_map(|operation| {
-            let (measured, predicted) = (measured.of(operation), self.answers.profile.of(operation));
-            let requests = measured.moments().count();
-            let measured_mean_ms = measured.moments().mean()? / 1e6;
-            let predicted_mean_ms = predicted.moments().mean()? / 1e6;
-            let mean_error_pct = match measured_mean_ms > 0.0 {
-                true => 100.0 * (predicted_mean_ms / measured_mean_ms - 1.0),
-                false => 100.0 * f64::from(u8::from(predicted_mean_ms > 0.0)),
-            };
-            let worst_class =
-                worst_class(self.answers.classes.classes().filter(|class| class.operation == operation));
-            let prediction = prediction(measured, predicted, seed)?;
-            Some(OperationEvaluation {
-                operation,
-                requests,
-                measured_mean_ms,
-                predicted_mean_ms,
-                mean_error_pct,
-                worst_class,
-                verdict: Verdict::of(requests, mean_error_pct, &prediction, worst_class.as_ref()),
-                prediction,
-            })
-        });
+        let Answers { profile, classes, .. } = &self.answers;
+        let operations = OperationEvaluation::each(measured, profile, classes, seed);
         Some(Evaluation {
             model: self.model,
+            description: self.description,
             fitted_requests: self.fitted,
             predicted_requests: times.moments().count(),
             measured: Times::of(times)?,
             predicted: Times::of(predicted)?,
             prediction: prediction(times, predicted, seed)?,
             out_of_fitted_range_pct: 100.0 * outside as f64 / requests.max(1) as f64,
-            worst_class: worst_class(self.answers.classes.classes()),
-            operations: operations.collect(),
+            worst_class: worst_class(classes.classes()),
+            classes: classes.classes().collect(),
+            operation_means: OperationMeans::of(&operations),
+            operations,
             figures: Figures::of(&self.answers.profile, predicted, axis),
             profile: self.answers.profile,
         })

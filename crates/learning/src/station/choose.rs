@@ -48,12 +48,7 @@ const FIRST: [Feature; 6] =
     [Feature::Op, Feature::Length, Feature::Waited, Feature::Distance, Feature::Stream, Feature::Place];
 
 /// Further features, each group tried in turn.
-const MORE: [&[Feature]; 4] = [
-    &[Feature::Queue],
-    &[Feature::Idle, Feature::Load],
-    &[Feature::Dirty, Feature::Before],
-    &[Feature::Pace],
-];
+const MORE: [&[Feature]; 3] = [&[Feature::Queue], &[Feature::Idle], &[Feature::Before]];
 
 /// Factor by which a demerit may exceed the best one.
 const TOLERATED: f64 = 3.0;

@@ -114,6 +114,7 @@ impl StationFit {
             servers: u32::try_from(servers).unwrap_or(0),
             order: observed.line.order,
             band_blocks: observed.line.band_blocks,
+            reads_first: observed.line.reads_first,
             picks: observed.picks.write(),
             tree: tree.write(Counts::write),
             operations,
@@ -141,6 +142,10 @@ impl Fit for StationFit {
 
     fn description_with_state(&self, about: DeviceInfo) -> Result<Table, Error> {
         self.limited(about, true)
+    }
+
+    fn has_limits(&self, block_size: ByteSize) -> bool {
+        !self.limits(block_size).found.is_empty()
     }
 
     fn leave_out(&mut self, left_out: &LeftOut) {

@@ -3,7 +3,6 @@
 
 use seeklab_core::{Duration, Operation};
 use seeklab_devices::station::parts::{Line, PickCounts, Scale, State, StationRequest};
-use seeklab_devices::table::parts::bucket;
 
 use super::grow::Service;
 use super::sample::RecordedRequest;
@@ -32,8 +31,10 @@ impl Observed {
     /// The services of runs at a station of so many servers.
     pub(super) fn of(runs: &[Vec<RecordedRequest>], servers: usize, capacity_blocks: u64) -> Self {
         let all: Vec<Starts> = runs.iter().map(|run| Starts::of(run, servers)).collect();
+        let is_there =
+            |is_read: bool| runs.iter().flatten().any(|seen| (seen.asked.op == Operation::Read) == is_read);
         let mut picks: Vec<(Line, PickCounts)> =
-            Line::all().map(|line| (line, PickCounts::default())).collect();
+            Line::all(is_there(true) && is_there(false)).map(|line| (line, PickCounts::default())).collect();
         let each = || runs.iter().zip(&all);
         let times: Vec<(Operation, Duration)> = each()
             .flat_map(|(run, starts)| run.iter().zip(&starts.starts))
@@ -41,7 +42,7 @@ impl Observed {
             .map(|(seen, start)| (seen.asked.op, seen.completion - *start))
             .collect();
         let typical = medians(&times);
-        let scale = Scale { capacity_blocks, typical: typical.map(|time| bucket(time.as_ns())) };
+        let scale = Scale { capacity_blocks };
         let mut services = Vec::with_capacity(times.len());
         let mut before = 0;
         for (run, starts) in each() {
@@ -76,7 +77,7 @@ fn observe(
         let start = starts.starts[index as usize];
         match event {
             Event::Arrival => {
-                state.arrive(now, asked);
+                state.arrive();
                 if start > now {
                     waiting.push((index, *asked));
                 }
@@ -99,7 +100,7 @@ fn observe(
                     take(index, Service { row, time: *completion - start });
                 }
             }
-            Event::Completion => state.complete(now, asked.op, *completion - start, scale),
+            Event::Completion => state.complete(now),
         }
     }
 }

@@ -5,11 +5,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use seeklab_core::Ratio;
 use seeklab_core::names::{near, quoted};
+use seeklab_core::{Duration, Ratio};
 use serde::{Deserialize, Serialize};
 
-/// Rule by which requests arrive: `open`, `scaled 2`, `closed 8`, `closed auto`, `think` or `follow`.
+/// Rule by which requests arrive: `open`, `scaled 2`, `closed 8`, `closed auto`, `think`, `follow`, `follow 0.4ms` or
+/// `follow idle`.
 ///
 /// Command line, workload lines, TOML and experiments share this spelling.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -25,7 +26,18 @@ pub enum ArrivalMode {
     /// Completions and think times: one request at a time.
     Think,
     /// A request that followed a completion in the trace follows it here.
-    Follow,
+    Follow(FollowWindow),
+}
+
+/// Longest time from a completion to a request that had waited for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FollowWindow {
+    /// Inferred from the trace.
+    Inferred,
+    /// A fixed time.
+    Within(Duration),
+    /// No request had waited for a completion; those that arrived at an idle device had waited for that.
+    Idle,
 }
 
 /// Requests that a closed replay keeps outstanding.
@@ -57,8 +69,7 @@ impl ArrivalModeError {
 }
 
 /// Every mode, as it is written.
-pub const ARRIVAL_MODES: &str =
-    "\"open\", \"scaled 2\", \"closed 8\", \"closed auto\", \"think\" or \"follow\"";
+pub const ARRIVAL_MODES: &str = "\"open\", \"scaled 2\", \"closed 8\", \"closed auto\", \"think\", \"follow\", \"follow 0.4ms\" or \"follow idle\"";
 
 impl FromStr for Population {
     type Err = ArrivalModeError;
@@ -75,6 +86,21 @@ impl FromStr for Population {
     }
 }
 
+impl FromStr for FollowWindow {
+    type Err = ArrivalModeError;
+
+    fn from_str(text: &str) -> Result<Self, ArrivalModeError> {
+        match (text, text.parse()) {
+            ("idle", _) => Ok(Self::Idle),
+            (_, Ok(within)) => Ok(Self::Within(within)),
+            _ => Err(ArrivalModeError::new(
+                format!("`{text}` is not a time, or `idle`"),
+                "write for example \"follow 0.4ms\", or \"follow\" to infer the time from the trace",
+            )),
+        }
+    }
+}
+
 impl FromStr for ArrivalMode {
     type Err = ArrivalModeError;
 
@@ -83,7 +109,8 @@ impl FromStr for ArrivalMode {
         match words.as_slice() {
             ["open"] => Ok(Self::Open),
             ["think"] => Ok(Self::Think),
-            ["follow"] => Ok(Self::Follow),
+            ["follow"] => Ok(Self::Follow(FollowWindow::Inferred)),
+            ["follow", window] => window.parse().map(Self::Follow),
             ["closed", population] => population.parse().map(Self::Closed),
             ["scaled", factor] => match factor.parse::<Ratio>() {
                 Ok(factor) if factor > Ratio::ZERO => Ok(Self::Scaled(factor)),
@@ -129,7 +156,7 @@ impl JsonSchema for ArrivalMode {
         json_schema!({
             "type": "string",
             "x-quantity": "arrival mode",
-            "examples": ["open", "scaled 2", "closed 8", "closed auto", "think", "follow"],
+            "examples": ["open", "scaled 2", "closed 8", "closed auto", "think", "follow", "follow 0.4ms"],
         })
     }
 }
@@ -149,6 +176,16 @@ impl fmt::Display for Population {
     }
 }
 
+impl fmt::Display for FollowWindow {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Inferred => f.write_str("inferred"),
+            Self::Within(within) => write!(f, "{within}"),
+            Self::Idle => f.write_str("idle"),
+        }
+    }
+}
+
 impl fmt::Display for ArrivalMode {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
@@ -156,7 +193,8 @@ impl fmt::Display for ArrivalMode {
             Self::Scaled(factor) => write!(f, "scaled {factor}"),
             Self::Closed(population) => write!(f, "closed {population}"),
             Self::Think => f.write_str("think"),
-            Self::Follow => f.write_str("follow"),
+            Self::Follow(FollowWindow::Inferred) => f.write_str("follow"),
+            Self::Follow(window) => write!(f, "follow {window}"),
         }
     }
 }
@@ -167,7 +205,16 @@ mod tests {
 
     #[test]
     fn text_of_a_mode_reads_back() {
-        for text in ["open", "scaled 1.5", "closed 8", "closed auto", "think", "follow"] {
+        for text in [
+            "open",
+            "scaled 1.5",
+            "closed 8",
+            "closed auto",
+            "think",
+            "follow",
+            "follow 400us",
+            "follow idle",
+        ] {
             assert_eq!(text.parse::<ArrivalMode>().unwrap().to_string(), text);
         }
         assert_eq!(" scaled  150% ".parse::<ArrivalMode>().unwrap().to_string(), "scaled 1.5");
@@ -180,6 +227,7 @@ mod tests {
             ("scaled 0", "`0` is not a factor above 0", "scaled 2"),
             ("closed", "`closed` needs a population", "closed 8"),
             ("scaled", "`scaled` needs a factor", "scaled 2"),
+            ("follow 0.4", "`0.4` is not a time, or `idle`", "follow 0.4ms"),
             ("opne", "`opne` is no arrival mode", "did you mean `open`?"),
             ("", "`` is no arrival mode", "follow"),
             ("open 3", "`open 3` is no arrival mode", "did you mean `open`?"),

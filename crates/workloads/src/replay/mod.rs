@@ -41,7 +41,7 @@ use seeklab_core::{
     Arrival, ClassTimes, Completion, Duration, Instant, Ratio, Request, TraceRecord, Workload,
 };
 
-pub use arrivals::{ARRIVAL_MODES, ArrivalMode, ArrivalModeError, Population};
+pub use arrivals::{ARRIVAL_MODES, ArrivalMode, ArrivalModeError, FollowWindow, Population};
 pub use beyond::Beyond;
 pub use dependencies::{Dependencies, DependencyCounts};
 pub use failure::ReplayError;
@@ -92,6 +92,8 @@ pub struct Settings {
     pub requests: Option<u64>,
     /// The device of the trace whose requests are replayed; all if `None`.
     pub device: Option<u16>,
+    /// Requests that arrive before this time of the trace are left out.
+    pub from: Instant,
     /// Numbers the devices densely; `None` keeps the numbers of the trace.
     pub devices: Option<DeviceMap>,
 }
@@ -272,7 +274,8 @@ where
 
     /// Makes a record the next request, or leaves it out.
     fn take(&mut self, record: &TraceRecord, row: u64) -> Result<(), ReplayError<E>> {
-        if self.settings.device.is_some_and(|device| device != record.device) {
+        let is_others = self.settings.device.is_some_and(|device| device != record.device);
+        if is_others || record.arrival < self.settings.from {
             return Ok(());
         }
         let mut request = record.request(self.counters.issued);

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ArrivalMode, Beyond, Mode, Population, Settings, Survey};
-use seeklab_core::{DescriptionError, Mistake};
+use super::{ArrivalMode, Beyond, FollowWindow, Mode, Population, Settings, Survey};
+use seeklab_core::{DescriptionError, Duration, Instant, Mistake};
 
 /// A replay, as it is described.
 ///
@@ -15,6 +15,7 @@ use seeklab_core::{DescriptionError, Mistake};
 /// beyond = "error"        # requests beyond the end of the device: error, wrap, scale, drop
 /// requests = 100000       # at most so many; all if absent
 /// device = 3              # the requests of one device of the trace; all if absent
+/// from = "3.5s"           # the requests that arrive then or later; all if absent
 /// ```
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -35,12 +36,17 @@ pub struct ReplaySpec {
     /// Number of the device of the trace whose requests are replayed [default: all].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<u16>,
+    /// Time in the trace at which the replay begins; requests that arrive before are left out [default: all].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Duration>,
 }
 
 impl ReplaySpec {
     /// Returns true if [`settings`](Self::settings) needs a survey of the trace.
     pub fn needs_survey(&self) -> bool {
-        matches!(self.arrivals, ArrivalMode::Closed(Population::Auto) | ArrivalMode::Follow)
+        let inferred = ArrivalMode::Follow(FollowWindow::Inferred);
+        matches!(self.arrivals, ArrivalMode::Closed(Population::Auto))
+            || self.arrivals == inferred
             || self.beyond == Beyond::Scale
     }
 
@@ -64,7 +70,11 @@ impl ReplaySpec {
             ArrivalMode::Scaled(factor) => Mode::Scaled { factor },
             ArrivalMode::Closed(Population::Count(population)) => Mode::Closed { population },
             ArrivalMode::Closed(Population::Auto) => Mode::Closed { population: surveyed()?.population()? },
-            ArrivalMode::Follow => Mode::Follow { within: surveyed()?.follows_within()? },
+            ArrivalMode::Follow(FollowWindow::Within(within)) => Mode::Follow { within: Some(within) },
+            ArrivalMode::Follow(FollowWindow::Idle) => Mode::Follow { within: None },
+            ArrivalMode::Follow(FollowWindow::Inferred) => {
+                Mode::Follow { within: surveyed()?.follows_within()? }
+            }
         };
         let address_range_blocks = match (self.beyond, survey) {
             (Beyond::Scale, None) => return Err(not_surveyed("beyond")),
@@ -78,6 +88,7 @@ impl ReplaySpec {
             address_range_blocks,
             requests: self.requests,
             device: self.device,
+            from: self.from.map_or(Instant::ZERO, |from| Instant::ZERO + from),
             devices: None,
         })
     }

@@ -23,6 +23,7 @@ fn settings(mode: Mode) -> Settings {
         address_range_blocks: 0,
         requests: None,
         device: None,
+        from: Instant::ZERO,
         devices: None,
     }
 }

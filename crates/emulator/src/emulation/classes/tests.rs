@@ -155,6 +155,7 @@ fn replayed(records: &[TraceRecord]) -> Vec<(Instant, Instant, ClassHistory)> {
         address_range_blocks: 0,
         requests: None,
         device: None,
+        from: Instant::ZERO,
         devices: None,
     };
     let records: Vec<Result<TraceRecord, Infallible>> = records.iter().copied().map(Ok).collect();
@@ -288,6 +289,7 @@ fn events_are_those_of_the_model_with_its_changes() {
         address_range_blocks: 0,
         requests: None,
         device: None,
+        from: Instant::ZERO,
         devices: None,
     };
     let mut replay = Replay::new(records.into_iter(), settings);
