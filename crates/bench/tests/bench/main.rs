@@ -6,5 +6,7 @@ mod errors;
 mod exports;
 mod files;
 mod harness;
+mod liar;
 mod models;
 mod stalls;
+mod verification;
