@@ -259,7 +259,7 @@ impl Ledger {
         }
         let word = Word(self.word_of(lbn).load(Ordering::Acquire));
         if sequence > word.sequence() {
-            let kept = Word::BUSY | Word::DOUBT;
+            let kept = Word::BUSY | Word::DOUBT | Word::ZEROES | Word::ANY;
             self.replace(lbn, |word| match sequence > word.sequence() {
                 true => Word::new(sequence, Word::SEEN | word.flags(kept)),
                 false => word,

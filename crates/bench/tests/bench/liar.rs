@@ -26,7 +26,7 @@ pub(crate) enum Lie {
     Flip(usize),
 }
 
-/// Shares of the requests that meet with an accident, in thousandths. None of these is a lie.
+/// Shares of the requests that meet with an accident, in millionths. None of these is a lie.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Accidents {
     /// The request fails, and is not carried out.
@@ -103,7 +103,7 @@ impl Liar {
             if kind == 2 {
                 return None;
             }
-            let draw = draws.bits() % 1000;
+            let draw = draws.bits() % 1_000_000;
             let Accidents { refused, failed_after, silent, cut } = self.accidents;
             let mut error = 0_u32;
             if draw < refused {
@@ -229,7 +229,7 @@ fn serve_until_killed() {
     let (Some(socket), Some(image)) = (variable("LIAR_SOCKET"), variable("LIAR_IMAGE")) else { return };
     let disk = File::options().read(true).write(true).open(image).unwrap();
     let size_bytes = disk.metadata().unwrap().len();
-    let accidents = Accidents { refused: 1, failed_after: 1, silent: 0, cut: 0 };
+    let accidents = Accidents { refused: 1_000, failed_after: 1_000, silent: 0, cut: 0 };
     let _ = std::fs::remove_file(&socket);
     let listener = UnixListener::bind(&socket).unwrap();
     Arc::new(Liar::new(disk, size_bytes, 512, accidents)).accept(&listener);

@@ -2,6 +2,7 @@
 
 mod arrivals;
 mod claims;
+mod comparisons;
 mod errors;
 mod exports;
 mod files;

@@ -26,6 +26,14 @@ pub(super) struct Notes {
     pub(super) sentences: Vec<String>,
 }
 
+impl Notes {
+    /// Adds a note, which may limit the trust.
+    pub(super) fn add(&mut self, limits_trust: bool, note: String) {
+        self.is_trusted &= !limits_trust;
+        self.sentences.push(note);
+    }
+}
+
 /// Examines a measurement.
 pub(super) fn notes(plan: &Plan, load: &Load, facts: &TargetFacts, measurement: &Measurement) -> Notes {
     let totals = &measurement.totals;
