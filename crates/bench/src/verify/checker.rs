@@ -146,10 +146,11 @@ impl Checker {
         }
         if !self.wrong.is_empty() {
             let right = |sequence: u64| {
-                (request.lbn..).zip(blocks.clone()).any(|(lbn, block)| {
+                (request.lbn..).zip(blocks.clone()).zip(words).any(|((lbn, block), word)| {
                     let contents = Contents::read(block, shape.run, lbn, newest);
-                    matches!(contents, Contents::Whole(stamp)
-                        if (stamp.run, stamp.lbn, stamp.sequence) == (shape.run, lbn, sequence))
+                    Word(*word).sequence() <= sequence
+                        && matches!(contents, Contents::Whole(stamp)
+                            if (stamp.run, stamp.lbn, stamp.sequence) == (shape.run, lbn, sequence))
                 })
             };
             for mut finding in self.wrong.drain(..) {

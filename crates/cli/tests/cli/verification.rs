@@ -178,7 +178,9 @@ fn mistakes_are_named() {
     ];
     run(&state).done();
     run(&state).fails(&["s: is there already", "seeklab bench verify s"]);
-    run(&["verify", "s", "--buffered", "--target", "null"])
-        .fails(&["`psync:disk.img`: has", "and the run had"]);
+    run(&["verify", "s", "--buffered", "--target", "null"]).fails(&["carries no data"]);
+    bench.write("small.img", vec![0; 1 << 19]);
+    let other = ["verify", "s", "--buffered", "--target", "psync:small.img"];
+    run(&other).fails(&["`psync:disk.img`: has 1024 blocks", "and the run had 2048"]);
     run(&["verify", "s", "--buffered", "--acknowledged"]).done();
 }
