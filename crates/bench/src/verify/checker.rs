@@ -148,7 +148,11 @@ impl Checker {
             let right = |sequence: u64| {
                 (request.lbn..).zip(blocks.clone()).zip(words).any(|((lbn, block), word)| {
                     let contents = Contents::read(block, shape.run, lbn, newest);
-                    Word(*word).sequence() <= sequence
+                    // With a write under way, an earlier one may be a stale one.
+                    let is_quiet =
+                        (self.ledger.word(lbn).0 ^ word) & !Word::SEEN == 0 && !Word(*word).has(Word::BUSY);
+                    is_quiet
+                        && Word(*word).sequence() == sequence
                         && matches!(contents, Contents::Whole(stamp)
                             if (stamp.run, stamp.lbn, stamp.sequence) == (shape.run, lbn, sequence))
                 })

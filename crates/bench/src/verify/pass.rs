@@ -130,7 +130,7 @@ struct Ranges<'a> {
     is_stopped: bool,
 }
 
-/// Blocks after which the caller is asked whether to stop.
+/// Blocks between two calls of the caller.
 const STEP_BLOCKS: u64 = 1 << 16;
 
 impl Iterator for Ranges<'_> {

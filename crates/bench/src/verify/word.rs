@@ -3,7 +3,7 @@
 /// State of a block.
 ///
 /// ```text
-/// | sequence number: 56 bits | 2 unused | doubt | busy | seen | any | zeroes | acknowledged |
+/// | sequence number: 56 bits | 2 unused | doubt | busy | read | any | zeroes | acknowledged |
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Word(pub(super) u64);

@@ -26,7 +26,7 @@ fn changes(trials: u64, overrides: &[(&str, &str)]) -> Vec<RepetitionChange> {
     (0..trials).map(change).collect()
 }
 
-/// Those that exceed a threshold in percent.
+/// Number of changes that exceed a threshold in percent.
 fn alarms(changes: &[RepetitionChange], threshold_pct: f64) -> usize {
     changes.iter().filter(|change| change.verdict(threshold_pct, true) == ThresholdVerdict::Exceeded).count()
 }

@@ -42,7 +42,7 @@ pub(crate) struct Accidents {
 /// State of the server.
 pub(crate) struct Liar {
     pub(crate) lies: Mutex<BTreeMap<u64, Lie>>,
-    pub(crate) told: Mutex<u64>,
+    pub(crate) planted: Mutex<u64>,
     disk: File,
     size_bytes: u64,
     block_bytes: u32,
@@ -59,7 +59,7 @@ pub(crate) struct Served {
 impl Liar {
     pub(crate) fn new(disk: File, size_bytes: u64, block_bytes: u32, accidents: Accidents) -> Self {
         disk.set_len(size_bytes).unwrap();
-        Self { lies: Mutex::default(), told: Mutex::default(), disk, size_bytes, block_bytes, accidents }
+        Self { lies: Mutex::default(), planted: Mutex::default(), disk, size_bytes, block_bytes, accidents }
     }
 
     /// Serves over a socket in this process.
@@ -141,7 +141,7 @@ impl Liar {
             Some(lie) if kind <= 1 => Some(lie),
             _ => None,
         };
-        *self.told.lock().unwrap() += u64::from(lie.is_some());
+        *self.planted.lock().unwrap() += u64::from(lie.is_some());
         match (kind, lie) {
             (0, Some(Lie::ReadFrom(place))) => self.disk.read_exact_at(data, place).unwrap(),
             (0, Some(Lie::Flip(bit))) => {

@@ -77,8 +77,8 @@ impl Trial {
         self.served.liar.order(blocks.iter().map(|block| (key(block * self.block_bytes), lie(*block))));
     }
 
-    fn told(&self) -> u64 {
-        *self.served.liar.told.lock().unwrap()
+    fn planted(&self) -> u64 {
+        *self.served.liar.planted.lock().unwrap()
     }
 }
 
@@ -132,7 +132,7 @@ fn corrupt_blocks_are_found_and_named() {
         trial.write(trial.block_bytes);
         trial.order(on_read, &chosen(FAULTS, BLOCKS, 1), |block| Lie::Flip(block as usize * 7919));
         assert_only(&trial.read(trial.block_bytes), Kind::Corrupt, FAULTS as u64);
-        assert_eq!(trial.told(), FAULTS as u64);
+        assert_eq!(trial.planted(), FAULTS as u64);
     }
 }
 
@@ -142,7 +142,7 @@ fn stale_blocks_are_found_and_named() {
         trial.write(trial.block_bytes);
         trial.order(on_write, &chosen(FAULTS, BLOCKS, 2), |_| Lie::Lose);
         trial.write(trial.block_bytes);
-        assert_eq!(trial.told(), FAULTS as u64);
+        assert_eq!(trial.planted(), FAULTS as u64);
         let findings = trial.read(8 * trial.block_bytes);
         assert_only(&findings, Kind::Stale, FAULTS as u64);
         let first = findings.first[0];
@@ -157,7 +157,7 @@ fn blank_blocks_are_found_and_named() {
         trial.order(on_write, &chosen(FAULTS, BLOCKS, 3), |_| Lie::Lose);
         trial.write(trial.block_bytes);
         assert_only(&trial.read(8 * trial.block_bytes), Kind::Blank, FAULTS as u64);
-        assert_eq!(trial.told(), FAULTS as u64);
+        assert_eq!(trial.planted(), FAULTS as u64);
     }
 }
 
@@ -168,7 +168,7 @@ fn misdirected_reads_are_found_and_named() {
         let elsewhere = |block: u64| Lie::ReadFrom((block + 1 + block % 1000) % BLOCKS * trial.block_bytes);
         trial.order(on_read, &chosen(FAULTS, BLOCKS, 4), elsewhere);
         assert_only(&trial.read(trial.block_bytes), Kind::Misdirected, FAULTS as u64);
-        assert_eq!(trial.told(), FAULTS as u64);
+        assert_eq!(trial.planted(), FAULTS as u64);
     }
 }
 
@@ -183,7 +183,7 @@ fn misdirected_writes_are_found_at_both_places() {
         trial.order(on_write, &blocks, |block| Lie::Misdirect((block + half) % BLOCKS * trial.block_bytes));
         let size = trial.block_bytes;
         trial.run(&format!("sequential,size={size}B,align={size}B,read=0%,closed=8,requests={half}"), 1);
-        assert_eq!(trial.told(), FAULTS as u64);
+        assert_eq!(trial.planted(), FAULTS as u64);
         let findings = trial.read(8 * trial.block_bytes);
         let mut expected = [0; Kind::ALL.len()];
         expected[Kind::Misdirected as usize] = FAULTS as u64;
@@ -200,7 +200,7 @@ fn torn_writes_are_found_and_named() {
     trial.order(on_write, &chosen(FAULTS, BLOCKS, 6), |block| Lie::Tear(512 * (1 + block as usize % 7)));
     trial.write(4096);
     assert_only(&trial.read(32 << 10), Kind::Torn, FAULTS as u64);
-    assert_eq!(trial.told(), FAULTS as u64);
+    assert_eq!(trial.planted(), FAULTS as u64);
     // Within a sector, also where nothing was written before.
     for times in [1, 2] {
         let trial = Trial::new(512);
