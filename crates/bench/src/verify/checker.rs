@@ -97,13 +97,12 @@ impl Checker {
         let Pending { request, sequence, .. } = &self.pending[tag as usize];
         let request = request.as_ref().expect("the write was begun");
         let shape = self.ledger.shape();
-        let mut lbn = request.lbn;
-        for block in bytes.chunks_exact_mut(shape.block_bytes as usize) {
+        let blocks = bytes.chunks_exact_mut(shape.block_bytes as usize);
+        for (lbn, block) in (request.lbn..).zip(blocks) {
             for (sector, bytes) in block.chunks_exact_mut(SECTOR_BYTES).enumerate() {
                 let sector = sector as u16;
                 Stamp { run: shape.run, lbn, sequence: *sequence, stream: self.stream, sector }.write(bytes);
             }
-            lbn += 1;
         }
     }
 

@@ -110,12 +110,12 @@ impl Liar {
                 error = 5;
             } else if draw < refused + silent {
                 // Carried out or not, nobody knows.
-                if draw % 2 == 0 {
+                if draw.is_multiple_of(2) {
                     self.carry_out(kind, offset, &mut data);
                 }
                 continue;
             } else if draw < refused + silent + cut {
-                if draw % 2 == 0 {
+                if draw.is_multiple_of(2) {
                     self.carry_out(kind, offset, &mut data);
                 }
                 return None;

@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use seeklab_bench::target::Target;
@@ -300,26 +299,30 @@ fn killed_servers_are_no_findings_and_keep_what_was_flushed() {
     let first = target(&address);
     let verification = Verification::new(&verify, &*first, &address, 1).unwrap();
     drop(first);
-    let is_over = Arc::new(AtomicBool::new(false));
-    let killer = {
-        let (is_over, socket, image) = (Arc::clone(&is_over), socket.clone(), image.clone());
-        std::thread::spawn(move || {
+    let line = format!("random,size=512B:1+4KiB:4,read=50%,closed=32,requests={}", requests());
+    let is_over = AtomicBool::new(false);
+    let (measurement, mut child, kills) = std::thread::scope(|scope| {
+        let killer = scope.spawn(|| {
             let mut kills = 0;
+            // Each time when a twentieth of the reads has been checked since.
             while !is_over.load(Ordering::Relaxed) {
-                std::thread::sleep(std::time::Duration::from_millis(150));
+                if verification.findings().reads < (kills + 1) * requests() / 40 {
+                    std::thread::park_timeout(std::time::Duration::from_millis(1));
+                    continue;
+                }
                 child.kill().unwrap();
                 child.wait().unwrap();
                 kills += 1;
                 child = server(&socket, &image);
             }
             (child, kills)
-        })
-    };
-    let line = format!("random,size=512B:1+4KiB:4,read=50%,closed=32,requests={}", requests());
-    let measurement = run(&verification, vec![target(&address)], &line, 5, Plan::default());
-    is_over.store(true, Ordering::Relaxed);
-    let (mut child, kills) = killer.join().unwrap();
-    assert!(kills > 0 && measurement.totals.reconnections > 0, "{kills}");
+        });
+        let measurement = run(&verification, vec![target(&address)], &line, 5, Plan::default());
+        is_over.store(true, Ordering::Relaxed);
+        let (child, kills) = killer.join().unwrap();
+        (measurement, child, kills)
+    });
+    assert!(kills > 10 && measurement.totals.reconnections > 0, "{kills}");
     eprintln!("{kills} kills, {} reconnections", measurement.totals.reconnections);
     assert_no_alarm(&verification.findings());
     drop(verification);

@@ -1,12 +1,11 @@
 //! `seeklab bench --verify`: faults of data are found over NBD and named, states outlive a kill, and mistakes are named.
 
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::bench::{Bench, unfolded};
+use super::survive::harness::until;
 
 /// A served device, ended when this is dropped.
 struct Served(Child);
@@ -28,7 +27,7 @@ impl Served {
             command.args(["--fault", fault]);
         });
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        await_that("the server", || socket.exists());
+        until(|| socket.exists().then_some(()).ok_or_else(|| "the server has no socket".to_owned()));
         Self(child)
     }
 }
@@ -37,16 +36,6 @@ impl Drop for Served {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
-    }
-}
-
-/// Waits until something holds.
-#[track_caller]
-fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !holds() {
-        assert!(begin.elapsed() < Duration::from_secs(60), "{what} did not come");
-        thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -42,6 +42,7 @@ pub(super) fn document(
     let part = &totals.part;
     let elapsed = totals.elapsed();
     let elapsed_ms = (elapsed.as_ns() + 500_000) / 1_000_000;
+    #[expect(clippy::disallowed_methods, reason = "the document has the date")]
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let mut job = json!({
         "jobname": figures.workload,
