@@ -60,7 +60,7 @@ const STUDENT_T_975: [f64; 30] = [
 
 /// The 97.5 % quantile; above 30 degrees of freedom by the expansion of Cornish and Fisher about the
 /// normal quantile, right to three decimals there.
-fn student_t_975(degrees: u64) -> f64 {
+pub(crate) fn student_t_975(degrees: u64) -> f64 {
     const Z: f64 = 1.959_964;
     match usize::try_from(degrees) {
         Ok(0) => f64::INFINITY,

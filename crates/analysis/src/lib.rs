@@ -28,6 +28,7 @@ pub mod points;
 pub mod prediction;
 pub mod profile;
 pub mod relocation;
+pub mod repetitions;
 mod rounding;
 pub mod seeks;
 pub mod shares;
@@ -52,5 +53,6 @@ pub use points::{
 };
 pub use prediction::{Change, Prediction, change, prediction};
 pub use profile::ResponseProfile;
+pub use repetitions::{RepetitionChange, ThresholdVerdict};
 pub use shares::OperationShares;
 pub use verdict::{ClassError, ClassErrors, Verdict};

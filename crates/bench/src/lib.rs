@@ -29,6 +29,7 @@ mod run;
 mod signature;
 mod slots;
 pub mod target;
+pub mod verify;
 mod worker;
 
 pub use claim::{Claim, ClaimOptions, claim};

@@ -18,7 +18,7 @@ use seeklab_core::names::near;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::bench::BenchFigures;
+use crate::bench::{BenchFigures, RunComparisonFigures, StateCheckFigures};
 use crate::calibrate::CalibrationResult;
 use crate::capture::CaptureResult;
 use crate::crash::CrashResult;
@@ -78,6 +78,8 @@ pub const DOCUMENTS: &[Document] = &[
     document::<CrashResult>("crash", "crash"),
     document::<EmulationResult>("serve", "serve"),
     document::<BenchFigures>("bench", "bench"),
+    document::<RunComparisonFigures>("bench-compare", "bench compare"),
+    document::<StateCheckFigures>("bench-verify", "bench verify"),
     document::<CalibrationResult>("calibrate", "calibrate"),
     document::<CaptureResult>("capture", "capture"),
     document::<SystemCaptureResult>("capture-system", "capture --system"),

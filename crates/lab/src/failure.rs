@@ -139,6 +139,21 @@ impl From<seeklab_bench::BenchError> for Failure {
     }
 }
 
+impl From<seeklab_bench::verify::StateError> for Failure {
+    fn from(error: seeklab_bench::verify::StateError) -> Self {
+        Self { hint: error.hint(), ..Self::chain(&error) }
+    }
+}
+
+impl From<seeklab_bench::verify::LedgerError> for Failure {
+    fn from(error: seeklab_bench::verify::LedgerError) -> Self {
+        match error {
+            seeklab_bench::verify::LedgerError::State(error) => error.into(),
+            error => Self::chain(&error),
+        }
+    }
+}
+
 impl From<seeklab_analysis::ComparisonError> for Failure {
     fn from(error: seeklab_analysis::ComparisonError) -> Self {
         Self::chain(&error)

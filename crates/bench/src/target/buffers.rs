@@ -8,7 +8,10 @@
 //! Memory for requests that are longer than those that were prepared grows once per slot. The data of writes are drawn
 //! once, and every 4 KiB begins with the address and number of its write, so that no target stores it once for all.
 
-use seeklab_core::Request;
+use seeklab_core::{Instant, Request};
+
+use super::Transfer;
+use crate::verify::Checker;
 
 /// Buffers begin at multiples of this, which suffices for direct access to every device.
 pub(super) const ALIGNMENT_BYTES: usize = 4096;
@@ -26,6 +29,8 @@ pub(super) struct Buffers {
     /// Buffers of longer requests: those of reads, then those of writes.
     longer: Vec<Vec<u8>>,
     seed: u64,
+    /// Stamps the data of writes and checks those of reads.
+    pub(super) checker: Option<Box<Checker>>,
 }
 
 /// A buffer that is ready for a transfer.
@@ -48,7 +53,7 @@ impl Buffers {
         // Touched now, so that no transfer waits for memory.
         region[..start + reads * stride].iter_mut().step_by(ALIGNMENT_BYTES).for_each(|byte| *byte = 1);
         let longer = vec![Vec::new(); 2 * slots];
-        Self { region, start, stride, reads, writes, longer, seed }
+        Self { region, start, stride, reads, writes, longer, seed, checker: None }
     }
 
     /// The region of all prepared buffers, for the kernel to know beforehand.
@@ -64,19 +69,27 @@ impl Buffers {
         self.place(prepared, tag, length)
     }
 
-    /// A buffer with `length` bytes to write in that slot.
-    pub(super) fn for_write(&mut self, tag: u32, length: usize, request: &Request) -> Prepared<'_> {
-        let tag = tag as usize;
-        let prepared = (tag < self.writes).then_some(self.reads + tag);
-        let longer = self.longer.len() / 2 + tag;
-        let prepared = self.place(prepared, longer, length);
-        for block in prepared.bytes.chunks_mut(ALIGNMENT_BYTES) {
-            if let Some(head) = block.get_mut(..16) {
-                head[..8].copy_from_slice(&request.lbn.to_le_bytes());
-                head[8..].copy_from_slice(&request.id.0.to_le_bytes());
-            }
+    /// The buffer of slot `slot` with the `length` bytes that a transfer writes.
+    pub(super) fn for_write(&mut self, slot: u32, length: usize, transfer: &Transfer) -> Prepared<'_> {
+        let slot = slot as usize;
+        let prepared = (slot < self.writes).then_some(self.reads + slot);
+        let longer = self.longer.len() / 2 + slot;
+        let Some(checker) = self.checker.take() else {
+            let prepared = self.place(prepared, longer, length);
+            sign(prepared.bytes, &transfer.request);
+            return prepared;
+        };
+        checker.stamp(transfer.tag, self.place(prepared, longer, length).bytes);
+        self.checker = Some(checker);
+        self.place(prepared, longer, length)
+    }
+
+    /// The read of `length` bytes in that slot has succeeded at `at`: its data are checked.
+    pub(super) fn was_read(&mut self, tag: u32, length: usize, at: Instant) {
+        if let Some(mut checker) = self.checker.take() {
+            checker.check(tag, self.for_read(tag, length).bytes, at);
+            self.checker = Some(checker);
         }
-        prepared
     }
 
     /// The buffer of that number in the region if the request fits into it, else that number of the longer ones.
@@ -92,6 +105,16 @@ impl Buffers {
         }
         let at = buffer.as_ptr().align_offset(ALIGNMENT_BYTES);
         Prepared { bytes: &mut buffer[at..at + length], is_in_region: false }
+    }
+}
+
+/// Begins every 4 KiB with the address and the number of its write.
+fn sign(bytes: &mut [u8], request: &Request) {
+    for block in bytes.chunks_mut(ALIGNMENT_BYTES) {
+        if let Some(head) = block.get_mut(..16) {
+            head[..8].copy_from_slice(&request.lbn.to_le_bytes());
+            head[8..].copy_from_slice(&request.id.0.to_le_bytes());
+        }
     }
 }
 
@@ -118,13 +141,16 @@ mod tests {
     fn buffers_are_aligned_and_apart_and_writes_differ() {
         let mut buffers = Buffers::new(3, 5_000, true, true, 7);
         let mut places = Vec::new();
-        let request = |number| Request::new(number, Operation::Write, 8 * number, 8);
+        let write = |number| {
+            let request = Request::new(number, Operation::Write, 8 * number, 8);
+            Transfer { tag: 0, request }
+        };
         for tag in 0..3 {
             for length in [4_096, 8_192, 8_193] {
                 let prepared = buffers.for_read(tag, length);
                 assert_eq!(prepared.is_in_region, length <= 8_192);
                 places.push(prepared.bytes.as_ptr_range());
-                let prepared = buffers.for_write(tag, length, &request(u64::from(tag) + 1));
+                let prepared = buffers.for_write(tag, length, &write(u64::from(tag) + 1));
                 places.push(prepared.bytes.as_ptr_range());
             }
         }
@@ -133,8 +159,8 @@ mod tests {
         places.sort_by_key(|place| (place.start, place.end));
         let apart = places.windows(2).filter(|pair| pair[0].end <= pair[1].start).count();
         assert_eq!(apart, 2 * 3 * 2 - 1);
-        let first = buffers.for_write(0, 8_192, &request(1)).bytes.to_vec();
-        let second = buffers.for_write(0, 8_192, &request(2)).bytes.to_vec();
+        let first = buffers.for_write(0, 8_192, &write(1)).bytes.to_vec();
+        let second = buffers.for_write(0, 8_192, &write(2)).bytes.to_vec();
         assert_ne!(first[..4_096], first[4_096..], "no block twice");
         assert_ne!(first[4_096..], second[4_096..], "no write twice");
         assert_eq!(buffers.region().len(), 6 * 8_192);

@@ -14,6 +14,8 @@ use seeklab_emulator::clock::{Clock, Wait};
 use super::buffers::Buffers;
 use super::idle::idle;
 use super::ring::Ring;
+use crate::verify::Checker;
+
 use super::{Ended, OpenFile, Opening, Target, TargetError, TargetFacts, TargetKind, Transfer, byte_range};
 
 /// Its line in the list of targets.
@@ -88,6 +90,10 @@ impl Uring {
             let completed = *completed.get_or_insert_with(|| self.clock.now());
             let request = self.requests[taken.tag as usize].take().expect("a request completes once");
             let (status, good_blocks) = outcome(taken.result, &request, block_bytes);
+            if request.op == Operation::Read && status.is_success() {
+                let (_, length) = byte_range(&request, block_bytes);
+                self.ring.buffers().was_read(taken.tag, length, completed);
+            }
             ended.push(Ended { tag: taken.tag, completed, status, good_blocks });
             count += 1;
         }
@@ -129,10 +135,11 @@ impl Target for Uring {
 
     fn submit(&mut self, transfers: &[Transfer]) -> Result<(), TargetError> {
         let block_bytes = self.facts.space.block_size.as_bytes();
-        for Transfer { tag, request } in transfers {
+        for transfer in transfers {
+            let Transfer { tag, request } = transfer;
             let (offset, length) = byte_range(request, block_bytes);
             self.requests[*tag as usize] = Some(*request);
-            self.ring.push(*tag, request, offset, length);
+            self.ring.push(transfer, offset, length);
         }
         Ok(())
     }
@@ -160,6 +167,10 @@ impl Target for Uring {
         self.enter(at_least as usize, limit)?;
         self.reap(ended);
         Ok(())
+    }
+
+    fn checker(&mut self) -> Option<&mut Option<Box<Checker>>> {
+        Some(&mut self.ring.buffers().checker)
     }
 
     fn system_calls(&self) -> u64 {

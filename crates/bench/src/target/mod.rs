@@ -5,8 +5,8 @@
 //! ```
 //! # Scope and limits
 //! A target belongs to one thread. Transfers are handed over many at a time, and so are those that have ended, so that a
-//! target in the kernel costs less than one system call per request. Reads leave their data in buffers that nobody
-//! looks at; writes send data that no compression makes smaller.
+//! target in the kernel costs less than one system call per request. Reads leave their data in buffers that a
+//! [`Checker`] looks at, if there is one. Writes send data that no compression makes smaller.
 
 mod buffers;
 mod file;
@@ -18,6 +18,7 @@ use seeklab_emulator::clock::{Clock, Wait};
 use seeklab_workloads::AddressSpace;
 
 pub use crate::error::TargetError;
+use crate::verify::Checker;
 pub(crate) use file::OpenFile;
 
 /// Declares the module of each target. Each has a `KIND`.
@@ -168,6 +169,17 @@ pub trait Target: Send {
 
     /// The transfer has exceeded its time limit. It is still under way, unless the target can end it.
     fn timed_out(&mut self, _tag: u32) {}
+
+    /// Returns the place for the checker of its data, if the target carries data. A checker that is there stamps the data of
+    /// every write, and is given the data of every read that succeeds.
+    fn checker(&mut self) -> Option<&mut Option<Box<Checker>>> {
+        None
+    }
+
+    /// Returns true if a flush makes the writes durable that other targets on the same device have completed.
+    fn flush_covers_all(&self) -> bool {
+        true
+    }
 
     /// A request that is under way is more pressing from now on. Only models know classes.
     fn reclassify(&mut self, _change: &Reclassification) {}

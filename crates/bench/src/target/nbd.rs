@@ -13,6 +13,8 @@ use seeklab_workloads::AddressSpace;
 
 use super::buffers::Buffers;
 use super::idle::idle;
+use crate::verify::Checker;
+
 use super::{Ended, Opening, Target, TargetError, TargetFacts, TargetKind, Transfer, byte_range};
 
 /// Its line in the list of targets.
@@ -144,7 +146,9 @@ impl Nbd {
         let command = match request.op {
             Operation::Read => Command::read(tag, offset, length as u32),
             // The client copies nothing, but has handed the bytes to the kernel when it returns.
-            Operation::Write => Command::write(tag, offset, self.buffers.for_write(0, length, request).bytes),
+            Operation::Write => {
+                Command::write(tag, offset, self.buffers.for_write(0, length, transfer).bytes)
+            }
             Operation::Flush => Command::flush(tag),
             Operation::Discard => Command::discard(tag, offset, length as u32),
             Operation::WriteZeroes => Command::write_zeroes(tag, offset, length as u32),
@@ -155,12 +159,20 @@ impl Nbd {
     /// Takes one reply, if one comes in time.
     fn collect(&mut self, patience: Patience, ended: &mut Vec<Ended>) -> Result<bool, ClientError> {
         let block_bytes = self.facts.space.block_size.as_bytes();
-        let Some(reply) = self.client().collect(patience)? else { return Ok(false) };
+        let client = self.client.as_mut().expect("the client lives as long as the target");
+        let Some(reply) = client.collect(patience)? else { return Ok(false) };
         let status = reply.failure.as_ref().map_or(Status::Ok, |failure| Status::from_errno(failure.code));
         let bad_byte = reply.failure.as_ref().and_then(|failure| failure.offset_bytes);
         let good_bytes = bad_byte.and_then(|byte| byte.checked_sub(reply.request.offset_bytes));
         let good_blocks = good_bytes.and_then(|bytes| u32::try_from(bytes / block_bytes).ok());
-        ended.push(Ended { tag: reply.tag as u32, completed: reply.request.completion, status, good_blocks });
+        let (tag, completed) = (reply.tag as u32, reply.request.completion);
+        if reply.request.op == Operation::Read
+            && status.is_success()
+            && let Some(checker) = &mut self.buffers.checker
+        {
+            checker.check(tag, reply.data, completed);
+        }
+        ended.push(Ended { tag, completed, status, good_blocks });
         // The server shuts down: it would answer every further request so.
         if status == Status::Gone {
             self.cut();
@@ -241,6 +253,14 @@ impl Target for Nbd {
 
     fn timed_out(&mut self, _: u32) {
         self.cut();
+    }
+
+    fn checker(&mut self) -> Option<&mut Option<Box<Checker>>> {
+        Some(&mut self.buffers.checker)
+    }
+
+    fn flush_covers_all(&self) -> bool {
+        self.client.as_ref().is_some_and(|client| client.export().several_connections)
     }
 
     fn system_calls(&self) -> u64 {

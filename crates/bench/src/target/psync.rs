@@ -4,12 +4,14 @@ use std::os::fd::AsFd;
 
 use rustix::fs::{FallocateFlags, fallocate, fdatasync};
 use rustix::io::{Errno, ReadWriteFlags, pread, pwrite, pwritev2};
-use seeklab_core::{Instant, Operation, Request};
+use seeklab_core::{Instant, Operation};
 use seeklab_emulator::clock::{Clock, Wait};
 
 use super::buffers::Buffers;
 use super::idle::idle;
 use super::io_uring::outcome;
+use crate::verify::Checker;
+
 use super::{Ended, OpenFile, Opening, Target, TargetError, TargetFacts, TargetKind, Transfer, byte_range};
 
 /// Its line in the list of targets.
@@ -42,13 +44,14 @@ struct Psync {
 }
 
 impl Psync {
-    fn carry_out(&mut self, tag: u32, request: &Request) -> Result<usize, Errno> {
-        let (offset, length) = byte_range(request, self.facts.space.block_size.as_bytes());
+    fn carry_out(&mut self, transfer: &Transfer) -> Result<usize, Errno> {
+        let Transfer { tag, request } = *transfer;
+        let (offset, length) = byte_range(&request, self.facts.space.block_size.as_bytes());
         let file = self.file.as_fd();
         match request.op {
             Operation::Read => pread(file, self.buffers.for_read(tag, length).bytes, offset),
             Operation::Write => {
-                let data = &*self.buffers.for_write(tag, length, request).bytes;
+                let data = &*self.buffers.for_write(tag, length, transfer).bytes;
                 match request.fua {
                     false => pwrite(file, data, offset),
                     true => pwritev2(file, &[std::io::IoSlice::new(data)], offset, ReadWriteFlags::DSYNC),
@@ -81,12 +84,17 @@ impl Target for Psync {
     }
 
     fn submit(&mut self, transfers: &[Transfer]) -> Result<(), TargetError> {
-        for Transfer { tag, request } in transfers {
-            let result = self.carry_out(*tag, request);
+        for transfer in transfers {
+            let Transfer { tag, request } = transfer;
+            let result = self.carry_out(transfer);
             let completed = self.clock.now();
             self.calls += 1;
             let result = result.map_err(|error| error.raw_os_error().unsigned_abs());
             let (status, good_blocks) = outcome(result, request, self.facts.space.block_size.as_bytes());
+            if request.op == Operation::Read && status.is_success() {
+                let (_, length) = byte_range(request, self.facts.space.block_size.as_bytes());
+                self.buffers.was_read(*tag, length, completed);
+            }
             let before = self.ended.replace(Ended { tag: *tag, completed, status, good_blocks });
             assert!(before.is_none(), "one request is under way at a time");
         }
@@ -99,6 +107,10 @@ impl Target for Psync {
             None => self.calls += idle(self.clock, wait),
         }
         Ok(())
+    }
+
+    fn checker(&mut self) -> Option<&mut Option<Box<Checker>>> {
+        Some(&mut self.buffers.checker)
     }
 
     fn system_calls(&self) -> u64 {

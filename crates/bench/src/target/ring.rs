@@ -13,8 +13,9 @@ use std::os::fd::AsRawFd;
 use io_uring::types::{Fixed, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, Probe, opcode, squeue};
 use nix::libc;
-use seeklab_core::{Operation, Request};
+use seeklab_core::Operation;
 
+use super::Transfer;
 use super::buffers::Buffers;
 
 /// Data of a write are on the media when it completes (`RWF_DSYNC`).
@@ -95,6 +96,11 @@ impl Ring {
         self.has_fixed_buffers
     }
 
+    /// The buffers. That of a slot is the kernel's while its request is under way.
+    pub(super) fn buffers(&mut self) -> &mut Buffers {
+        &mut self.buffers
+    }
+
     /// Requests in the kernel or about to be.
     pub(super) const fn count(&self) -> usize {
         self.count
@@ -110,7 +116,8 @@ impl Ring {
     /// # Panics
     /// If more are under way than the ring has entries.
     #[expect(unsafe_code, reason = "the kernel is given addresses of buffers")]
-    pub(super) fn push(&mut self, tag: u32, request: &Request, offset: u64, length: usize) {
+    pub(super) fn push(&mut self, transfer: &Transfer, offset: u64, length: usize) {
+        let Transfer { tag, request } = *transfer;
         let file = Fixed(0);
         let bytes = u32::try_from(length).expect("requests are shorter than 4 GiB");
         let fixed = self.has_fixed_buffers;
@@ -125,7 +132,7 @@ impl Ring {
                 }
             }
             Operation::Write => {
-                let buffer = self.buffers.for_write(tag, length, request);
+                let buffer = self.buffers.for_write(tag, length, transfer);
                 let address = buffer.bytes.as_ptr();
                 match fixed && buffer.is_in_region {
                     true => opcode::WriteFixed::new(file, address, bytes, 0)

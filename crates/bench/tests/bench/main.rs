@@ -2,9 +2,12 @@
 
 mod arrivals;
 mod claims;
+mod comparisons;
 mod errors;
 mod exports;
 mod files;
 mod harness;
+mod liar;
 mod models;
 mod stalls;
+mod verification;

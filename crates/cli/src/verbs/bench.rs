@@ -1,9 +1,12 @@
 //! `seeklab bench`: measures a real target, or a model in virtual time.
 
+mod compare;
+mod verify;
+
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
-use seeklab_lab::bench::{BenchOptions, BenchResult, Late, Ramp, bench};
+use clap::{Args, Subcommand, ValueEnum};
+use seeklab_lab::bench::{BenchOptions, BenchResult, Late, Ramp, VerificationOptions, bench};
 use seeklab_lab::crates::core::{ByteSize, Duration, Seed};
 use seeklab_lab::crates::emulator::clock::Pacing;
 use seeklab_lab::crates::report::{Page, TextTable, folded, render_page_html};
@@ -26,19 +29,50 @@ Examples:
   seeklab bench disk.img --create 4GiB -w random,read=70%,size=8KiB,poisson=2000/s --duration 30s --live
   seeklab bench 'nbd+unix:///?socket=/tmp/hp.sock' -w random,read=100%,size=4KiB,closed=4 --duration 10s
   seeklab bench model:cheetah-36es -w oltp,poisson=60/s --requests 100000 --json
+  seeklab bench /dev/sdb -w random,read=50%,size=4KiB,closed=32 --destroy /dev/sdb --verify --state sdb.state
+  seeklab bench verify sdb.state
+  seeklab bench compare before/ after/ --fail-if 'response_p99_ms +5%'
 
 Targets: a block device or a file (io_uring), psync:PATH (pread and pwrite), an NBD URI, model:DEVICE (in virtual time) and
 null, which measures this program itself. A workload that writes needs the name of the target a second time: --destroy.";
 
 /// Measures a target under a workload, with the response time of each request from its intended start.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<BenchCommand>,
+    #[command(flatten)]
+    run: RunArguments,
+}
+
+#[derive(Debug, Subcommand)]
+enum BenchCommand {
+    /// Compare two sets of repeated runs, and fail if a figure has changed too much
+    Compare(compare::Arguments),
+    /// Check a target against the state that a run with --verify --state kept
+    Verify(verify::Arguments),
+}
+
+impl Arguments {
+    pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
+        match self.command {
+            Some(BenchCommand::Compare(arguments)) => arguments.run(session),
+            Some(BenchCommand::Verify(arguments)) => arguments.run(session),
+            None => self.run.run(session),
+        }
+    }
+}
+
+/// Arguments of a measurement.
+#[derive(Debug, Args)]
+struct RunArguments {
     /// Block device, file, NBD URI, model:DEVICE, psync:PATH or null
-    target: String,
+    #[arg(required = true)]
+    target: Option<String>,
     /// Workload: a trace, a TOML file, or a line that describes it. `-` is a trace or TOML on standard input
-    #[arg(long, short, value_name = "W", value_parser = parse_workload)]
-    workload: String,
+    #[arg(long, short, value_name = "W", value_parser = parse_workload, required = true)]
+    workload: Option<String>,
     /// Time that counts [default: until the workload ends]
     #[arg(long, value_name = "TIME")]
     duration: Option<Duration>,
@@ -80,6 +114,15 @@ pub(crate) struct Arguments {
     /// Let the workload overwrite what the target holds: its name, typed again
     #[arg(long, value_name = "TARGET")]
     destroy: Option<String>,
+    /// Check that every read returns what was written, and stamp every write for it
+    #[arg(long)]
+    verify: bool,
+    /// Memory for --verify, which needs 8 bytes per block. Beyond it, a temporary file is used [default: 1GiB]
+    #[arg(long, value_name = "SIZE", requires = "verify")]
+    ram: Option<ByteSize>,
+    /// Keep the state of --verify in a new file, for `seeklab bench verify FILE`, also if this process is killed
+    #[arg(long, value_name = "FILE", requires = "verify", conflicts_with = "ram")]
+    state: Option<PathBuf>,
     #[command(flatten)]
     arrivals: ArrivalFlags,
     #[command(flatten)]
@@ -104,9 +147,17 @@ pub(crate) struct Arguments {
     /// Print a line of figures to stderr at the end of every interval
     #[arg(long)]
     live: bool,
-    /// Print one JSON document
-    #[arg(long)]
-    json: bool,
+    /// Print one JSON document: our own, or fio 3's (JSON+) for programs that read fio's
+    #[arg(long, value_name = "FORMAT", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "seeklab")]
+    json: Option<JsonFormat>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum JsonFormat {
+    /// The document of `seeklab schema bench`
+    Seeklab,
+    /// The document of `fio --output-format=json+`
+    Fio,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -161,13 +212,22 @@ fn parse_timeout(text: &str) -> Result<Duration, String> {
     }
 }
 
-impl Arguments {
-    pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
+/// Arguments that a subcommand does without.
+const REQUIRED: &str = "it is required where there is no subcommand";
+
+impl RunArguments {
+    fn run(self, session: &Session) -> Result<(), Failure> {
         let shape = self.shape.as_deref();
-        make_rereadable(session, [Path::new(&self.workload)].into_iter().chain(shape))?;
+        let workload = self.workload.as_deref().map(Path::new);
+        make_rereadable(session, workload.into_iter().chain(shape))?;
         let options = self.options();
-        let BenchResult { figures, page, write_failure, failure } = bench(session, &options)?;
-        let printed = if self.json { print_json(&figures) } else { print(&text(&page)) };
+        let BenchResult { figures, page, fio, write_failure, failure } = bench(session, &options)?;
+        let printed = match self.json {
+            None => print(&text(&page)),
+            Some(JsonFormat::Seeklab) => print_json(&figures),
+            // It has a schema of its own, without our version.
+            Some(JsonFormat::Fio) => print(&format!("{fio:#}\n")),
+        };
         let in_folder = |name: &str| options.folder.as_ref().map(|folder| folder.join(name));
         Delivery::of(session, printed)
             .file(options.report.as_deref(), || render_page_html(&page))
@@ -180,9 +240,9 @@ impl Arguments {
 
     fn options(&self) -> BenchOptions {
         BenchOptions {
-            target: self.target.clone(),
+            target: self.target.clone().expect(REQUIRED),
             setup: self.setup.setup(),
-            workload: self.workload.clone(),
+            workload: self.workload.clone().expect(REQUIRED),
             workload_options: WorkloadOptions {
                 arrivals: self.arrivals.mode(),
                 requests: self.requests,
@@ -210,6 +270,9 @@ impl Arguments {
             buffered: self.buffered,
             create: self.create,
             destroy: self.destroy.clone(),
+            verification: self
+                .verify
+                .then(|| VerificationOptions { ram: self.ram, state: self.state.clone() }),
             record: self.record.clone(),
             report: self.report.clone(),
             folder: self.folder.clone(),
@@ -219,7 +282,7 @@ impl Arguments {
 }
 
 /// The tables and notes of the page, in characters.
-fn text(page: &Page) -> String {
+pub(super) fn text(page: &Page) -> String {
     let mut text = folded(&page.title, 2) + "\n";
     for table in page.sections.iter().take(1).flat_map(|section| &section.tables) {
         let mut of = TextTable::new(table.columns.iter().map(String::as_str)).with_rule();

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::BenchOptions;
 use super::trust::Notes;
+use super::verification::VerificationFigures;
 use crate::output::VERSION;
 use crate::retries::RetryFigures;
 use crate::session::Session;
@@ -136,6 +137,8 @@ pub struct BenchFigures {
     pub reconnections: u64,
     /// Longest time without a completion while requests were under way, on a thread.
     pub longest_pause_ms: f64,
+    /// Contents of the blocks that were read; null without `--verify`.
+    pub verification: Option<VerificationFigures>,
     /// Cost of measuring; null in virtual time.
     pub cost: Option<CostFigures>,
     /// True if nothing is known that distorts the figures; otherwise `notes` name it.
@@ -371,6 +374,7 @@ impl BenchFigures {
             silent_threads: totals.silent_threads,
             reconnections: totals.reconnections,
             longest_pause_ms: six_decimals(part.pause.as_ms()),
+            verification: None,
             cost: CostFigures::of(totals),
             trusted: notes.is_trusted,
             intervals: measurement.intervals.iter().map(IntervalFigures::of).collect(),

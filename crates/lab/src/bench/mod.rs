@@ -5,13 +5,17 @@
 //! W ─▶ load, dealt to threads ────┴▶ seeklab-bench ─▶ BenchFigures, page, trace
 //! ```
 
+mod comparison;
 mod course;
 mod figures;
+mod fio_json;
 mod load;
 mod made;
 mod page;
 mod plan;
+mod state_check;
 mod trust;
+mod verification;
 
 use std::path::{Path, PathBuf};
 
@@ -22,6 +26,7 @@ use seeklab_emulator::clock::{Clock, Pacing};
 use seeklab_files::{check_distinct, check_writable};
 use seeklab_report::Page;
 use seeklab_traces::{Metadata, TraceWriter};
+use serde_json::Value;
 
 use crate::devices::{Resolved, Setup, resolve};
 use crate::failure::Failure;
@@ -33,11 +38,17 @@ use course::Course;
 use load::Load;
 use made::MadeFile;
 
+pub use comparison::{
+    ChangeThreshold, FigureChange, RunComparisonFigures, RunComparisonOptions, RunComparisonResult,
+    ThresholdFigures, compare_runs,
+};
 pub use figures::{
     BenchFigures, CostFigures, HungFigures, IntervalFigures, LoadFigures, OperationFigures, ResponseTimes,
     ServiceTimes,
 };
 pub use seeklab_bench::{Late, Ramp};
+pub use state_check::{StateCheckFigures, StateCheckOptions, StateCheckResult, check_state};
+pub use verification::{FindingFigures, VerificationFigures, VerificationOptions};
 
 /// Options of a measurement.
 #[derive(Debug, Clone)]
@@ -76,6 +87,8 @@ pub struct BenchOptions {
     pub create: Option<ByteSize>,
     /// Name of the target, typed again, to let the workload overwrite it.
     pub destroy: Option<String>,
+    /// Check the data of every read; `None` leaves them unchecked.
+    pub verification: Option<VerificationOptions>,
     /// Trace of every request.
     pub record: Option<PathBuf>,
     /// Path that the caller writes the page to.
@@ -93,6 +106,8 @@ pub struct BenchResult {
     pub figures: BenchFigures,
     /// The same, with plots.
     pub page: Page,
+    /// The same as fio 3 writes it (`json+`).
+    pub fio: Value,
     /// Failure to write the trace.
     pub write_failure: Option<Failure>,
     /// The failed check: a target that holds requests, fails as a whole, or was not measured to the end.
@@ -117,6 +132,7 @@ pub fn bench(session: &Session, options: &BenchOptions) -> Result<BenchResult, F
     let path = kind.holds_data.then(|| Path::new(address)).filter(|path| path.exists());
     let _claim = options.claim(kind, path, made.is_some(), &load)?;
     let targets = options.open(kind, address, device.as_ref(), &load)?;
+    let (verification, targets) = verification::start(options, kind, &load, targets)?;
     let facts = targets[0].facts().clone();
     let mut lanes = Vec::new();
     for (index, target) in targets.into_iter().enumerate() {
@@ -134,11 +150,16 @@ pub fn bench(session: &Session, options: &BenchOptions) -> Result<BenchResult, F
     }
     let write_failure = course.finish();
     drop(made);
-    let failure = failure(&load, options, &measurement);
-    let notes = trust::notes(&plan, &load, &facts, &measurement);
-    let figures = BenchFigures::new(session, options, kind, &plan, &facts, &measurement, notes);
+    let findings = verification.map(|verification| verification.findings());
+    let wrong = findings.as_ref().and_then(|findings| verification::failure(&options.target, findings));
+    let failure = wrong.or_else(|| failure(&load, options, &measurement));
+    let mut notes = trust::notes(&plan, &load, &facts, &measurement);
+    findings.iter().flat_map(verification::notes).for_each(|(limits, note)| notes.add(limits, note));
+    let mut figures = BenchFigures::new(session, options, kind, &plan, &facts, &measurement, notes);
+    figures.verification = findings.as_ref().map(VerificationFigures::from);
     let page = page::page(&figures, &measurement);
-    Ok(BenchResult { figures, page, write_failure, failure })
+    let fio = fio_json::document(&figures, &workload.spec, options, &measurement);
+    Ok(BenchResult { figures, page, fio, write_failure, failure })
 }
 
 /// The failed check of a measurement, if there is one.

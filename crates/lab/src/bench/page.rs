@@ -5,6 +5,7 @@ use seeklab_core::statistics::Distribution;
 use seeklab_report::{Page, PageSection, PlainTable, Plot, PlotAxis, PlotMark, PlotScale, PlotSeries};
 
 use super::figures::{BenchFigures, IntervalFigures};
+use super::verification;
 use crate::output::VERSION;
 
 /// Rows of the table over time in a terminal at most.
@@ -17,6 +18,7 @@ pub(super) fn page(figures: &BenchFigures, measurement: &Measurement) -> Page {
     let over_time = over_time(&figures.intervals);
     let mut sections =
         vec![PageSection { title: "Figures".to_owned(), tables: tables(figures), ..PageSection::default() }];
+    sections[0].tables.extend(figures.verification.iter().flat_map(verification::tables));
     if let Some(table) = over_time {
         sections[0].tables.push(table);
     }

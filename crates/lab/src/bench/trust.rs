@@ -17,6 +17,11 @@ const RANGE_PCT_MAX: f64 = 20.0;
 /// Change of their fitted line from the first to the last at most, in percent of their mean.
 const SLOPE_PCT_MAX: f64 = 10.0;
 
+/// Sentence on a run that nothing distorted.
+const ALL_CLEAR: &str = "no disturbance was found: requests were issued in time, none failed or is missing";
+/// The same of a run in virtual time.
+const EXACT: &str = "the times are those of the model, exactly";
+
 /// Notes on a measurement.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
@@ -24,6 +29,17 @@ pub(super) struct Notes {
     pub(super) is_trusted: bool,
     /// The notes.
     pub(super) sentences: Vec<String>,
+}
+
+impl Notes {
+    /// Adds a note, which may limit the trust.
+    pub(super) fn add(&mut self, limits_trust: bool, note: String) {
+        if limits_trust {
+            self.is_trusted = false;
+            self.sentences.retain(|sentence| ![ALL_CLEAR, EXACT].contains(&sentence.as_str()));
+        }
+        self.sentences.push(note);
+    }
 }
 
 /// Examines a measurement.
@@ -74,12 +90,7 @@ pub(super) fn notes(plan: &Plan, load: &Load, facts: &TargetFacts, measurement: 
     }
     let is_trusted = doubts.is_empty();
     if is_trusted && part.requests() > 0 {
-        doubts.push(match plan.is_virtual {
-            true => "the times are those of the model, exactly".to_owned(),
-            false => {
-                "no disturbance was found: requests were issued in time, none failed or is missing".to_owned()
-            }
-        });
+        doubts.push(if plan.is_virtual { EXACT } else { ALL_CLEAR }.to_owned());
     }
     let sentences = facts.notes.iter().cloned().chain(doubts).collect();
     Notes { is_trusted, sentences }

@@ -1,0 +1,230 @@
+//! A pass over a target after a run: reads every block that the state of the run requires, and checks it.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+
+use seeklab_core::{Duration, Operation, Request, Status};
+use seeklab_emulator::clock::Wait;
+
+use super::checker::Checker;
+use super::finding::{Findings, Shared};
+use super::ledger::{Ledger, Required};
+use super::state::{StateError, StateFacts, StateFile};
+use super::target;
+use crate::target::{Target, TargetError, Transfer};
+
+/// Options of a pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PassOptions {
+    /// Require all acknowledged writes, not only those that a completed flush covers.
+    pub acknowledged: bool,
+    /// Reads under way at a time at most.
+    pub outstanding: u32,
+    /// Length of a read at most.
+    pub read_bytes: u32,
+    /// Time that the target may be away.
+    pub patience: Duration,
+}
+
+impl Default for PassOptions {
+    fn default() -> Self {
+        Self { acknowledged: false, outstanding: 32, read_bytes: 128 << 10, patience: Duration::from_s(10) }
+    }
+}
+
+/// Result of a pass.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pass {
+    /// Findings.
+    pub findings: Findings,
+    /// Blocks that the state requires.
+    pub required_blocks: u64,
+    /// Blocks of these that could not be read.
+    pub unreadable_blocks: u64,
+    /// The first of them.
+    pub first_unreadable: Option<u64>,
+    /// The caller stopped it.
+    pub is_stopped: bool,
+}
+
+/// The state of a run, open to be checked.
+#[derive(Debug)]
+pub struct RunState {
+    facts: StateFacts,
+    ledger: Arc<Ledger>,
+}
+
+impl RunState {
+    /// Opens the state of a run.
+    ///
+    /// # Errors
+    /// If the file is no state, or a run uses it.
+    pub fn open(path: &Path, acknowledged: bool) -> Result<Self, StateError> {
+        let (state, words) = StateFile::open(path)?;
+        let facts = state.facts();
+        let required = if acknowledged { Required::Acknowledged } else { Required::Flushed };
+        Ok(Self { facts, ledger: Arc::new(Ledger::audit(state, words, required)) })
+    }
+
+    /// Facts about the run.
+    pub const fn facts(&self) -> &StateFacts {
+        &self.facts
+    }
+}
+
+/// Reads and checks every block that `state` requires. `step` hears of blocks that were passed, and returns false to stop.
+///
+/// # Errors
+/// If the target is not that of the run, or fails as a whole.
+pub fn verify_pass(
+    state: &RunState,
+    target: Box<dyn Target>,
+    options: &PassOptions,
+    step: &mut dyn FnMut(u64) -> bool,
+) -> Result<Pass, TargetError> {
+    let shape = state.ledger.shape();
+    let space = target.facts().space;
+    if space.block_size.as_bytes() != shape.block_bytes || space.capacity_blocks < shape.blocks {
+        return Err(TargetError::unusable(
+            &state.facts.address,
+            format!(
+                "has {} blocks of {}, and the run had {} of {} B",
+                space.capacity_blocks, space.block_size, shape.blocks, shape.block_bytes
+            ),
+            "open it as in the run, with or without --buffered",
+        ));
+    }
+    let shared = Arc::new(Shared::new(1));
+    let outstanding = options.outstanding.min(target.facts().outstanding_max).max(1);
+    let checker = Checker::new(Arc::clone(&state.ledger), Arc::clone(&shared), 0, 0);
+    let target = target::attach(target, checker)?;
+    let blocks_max = (u64::from(options.read_bytes) / shape.block_bytes).max(1);
+    let mut reading = Reading {
+        target,
+        ranges: Ranges { ledger: &state.ledger, next: 0, blocks_max, step, is_stopped: false },
+        again: VecDeque::new(),
+        free: (0..outstanding).rev().collect(),
+        under_way: vec![None; outstanding as usize],
+        pass: Pass::default(),
+        patience: options.patience,
+    };
+    reading.run()?;
+    let is_stopped = reading.ranges.is_stopped;
+    Ok(Pass { findings: shared.findings(), is_stopped, ..reading.pass })
+}
+
+/// Consecutive blocks.
+#[derive(Debug, Clone, Copy)]
+struct Extent {
+    lbn: u64,
+    blocks: u64,
+}
+
+/// The required blocks, in order.
+struct Ranges<'a> {
+    ledger: &'a Ledger,
+    next: u64,
+    blocks_max: u64,
+    step: &'a mut dyn FnMut(u64) -> bool,
+    is_stopped: bool,
+}
+
+/// Blocks between two calls of the caller.
+const STEP_BLOCKS: u64 = 1 << 16;
+
+impl Iterator for Ranges<'_> {
+    type Item = Extent;
+
+    fn next(&mut self) -> Option<Extent> {
+        let is_required = |lbn: u64| self.ledger.word(lbn).sequence() > 0;
+        let end = self.ledger.shape().blocks;
+        while self.next < end && !self.is_stopped && !is_required(self.next) {
+            self.next += 1;
+            if self.next.is_multiple_of(STEP_BLOCKS) {
+                self.is_stopped = !(self.step)(self.next);
+            }
+        }
+        if self.next >= end || self.is_stopped {
+            return None;
+        }
+        let lbn = self.next;
+        let last = end.min(lbn + self.blocks_max);
+        self.next = (lbn..last).find(|lbn| !is_required(*lbn)).unwrap_or(last);
+        self.is_stopped = !(self.step)(self.next);
+        Some(Extent { lbn, blocks: self.next - lbn })
+    }
+}
+
+struct Reading<'a> {
+    target: Box<dyn Target>,
+    ranges: Ranges<'a>,
+    /// Single blocks of reads that failed.
+    again: VecDeque<Extent>,
+    free: Vec<u32>,
+    under_way: Vec<Option<Extent>>,
+    pass: Pass,
+    patience: Duration,
+}
+
+impl Reading<'_> {
+    fn run(&mut self) -> Result<(), TargetError> {
+        let (mut transfers, mut ended) = (Vec::new(), Vec::new());
+        let mut seen = self.target.now();
+        let mut number = 0;
+        loop {
+            while !self.free.is_empty() && self.target.is_ready() {
+                let next = self.again.pop_front();
+                let Some(extent) = next.or_else(|| self.fresh()) else { break };
+                let tag = self.free.pop().expect("one is free");
+                self.under_way[tag as usize] = Some(extent);
+                let request = Request::new(number, Operation::Read, extent.lbn, extent.blocks as u32);
+                number += 1;
+                transfers.push(Transfer { tag, request });
+            }
+            self.target.submit(&transfers)?;
+            transfers.clear();
+            if self.free.len() == self.under_way.len() && self.again.is_empty() && self.target.is_ready() {
+                return Ok(());
+            }
+            let now = self.target.now();
+            if now.saturating_since(seen) > self.patience {
+                return Err(TargetError::unusable(
+                    "bench verify",
+                    format!("the target returned nothing for {}", self.patience),
+                    "",
+                ));
+            }
+            self.target.poll(Wait::Until(now + Duration::from_ms(50)), 1, &mut ended)?;
+            for end in ended.drain(..) {
+                let extent = self.under_way[end.tag as usize].take().expect("a read ends once");
+                self.free.push(end.tag);
+                if end.status != Status::Gone {
+                    seen = end.completed;
+                }
+                if !end.status.is_success() {
+                    self.failed(extent, end.status);
+                }
+            }
+        }
+    }
+
+    fn fresh(&mut self) -> Option<Extent> {
+        let extent = self.ranges.next()?;
+        self.pass.required_blocks += extent.blocks;
+        Some(extent)
+    }
+
+    /// Blocks of a read that failed are read one by one.
+    fn failed(&mut self, extent: Extent, status: Status) {
+        let Extent { lbn, blocks } = extent;
+        if status == Status::Gone {
+            self.again.push_back(extent);
+        } else if blocks > 1 {
+            self.again.extend((lbn..lbn + blocks).map(|lbn| Extent { lbn, blocks: 1 }));
+        } else {
+            self.pass.unreadable_blocks += 1;
+            self.pass.first_unreadable = Some(self.pass.first_unreadable.map_or(lbn, |first| first.min(lbn)));
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! `seeklab bench --json=fio`: programs that read fio's results read ours, and find the same percentiles.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::bench::Bench;
+
+/// A measurement in virtual time, as our document and as fio's.
+fn measured(bench: &Bench, load: &str) -> (Value, Value) {
+    let arguments = ["bench", "model:cheetah-36es", "-w", load];
+    let text = bench.run(&[&arguments[..], &["--json=fio"]].concat()).done();
+    bench.write("run.json", &text);
+    (bench.json(&arguments), serde_json::from_str(&text).unwrap())
+}
+
+const LOAD: &str = "random,size=4KiB:3+64KiB:1,read=60%,poisson=60/s,requests=5000";
+
+#[test]
+fn figures_are_those_of_our_document() {
+    let bench = Bench::new();
+    let (ours, fio) = measured(&bench, LOAD);
+    let job = &fio["jobs"][0];
+    let options = &job["job options"];
+    assert_eq!((&options["rw"], &options["rwmixread"]), (&"randrw".into(), &"60".into()));
+    assert_eq!((&options["bssplit"], &options["numjobs"]), (&"4k/75:64k/25".into(), &"1".into()));
+    for (direction, op) in [("read", 0), ("write", 1)] {
+        let (theirs, ours) = (&job[direction], &ours["operations"][op]);
+        assert_eq!(theirs["total_ios"], ours["requests"]);
+        let close = |found: &Value, expected: &Value, factor: f64| {
+            let (found, expected) = (found.as_f64().unwrap(), expected.as_f64().unwrap() * factor);
+            assert!((found / expected - 1.0).abs() < 1e-5, "{direction}: {found} {expected}");
+        };
+        close(&theirs["iops"], &ours["requests_per_second"], 1.0);
+        for (times, name) in [("clat_ns", "service"), ("lat_ns", "response")] {
+            let of = &theirs[times];
+            assert_eq!(of["N"], theirs["total_ios"]);
+            for (key, figure) in [("min", "min"), ("mean", "mean"), ("stddev", "sd"), ("max", "max")] {
+                close(&of[key], &ours[format!("{name}_{figure}_ms")], 1e6);
+            }
+            for (key, figure) in
+                [("50", "p50"), ("90", "p90"), ("95", "p95"), ("99", "p99"), ("99.9", "p999")]
+            {
+                let key = format!("{:.6}", key.parse::<f64>().unwrap());
+                close(&of["percentile"][key], &ours[format!("{name}_{figure}_ms")], 1e6);
+            }
+        }
+    }
+    let shares = ["latency_ns", "latency_us", "latency_ms"].map(|name| job[name].as_object().unwrap());
+    let sum: f64 =
+        shares.iter().flat_map(|shares| shares.values()).map(|share| share.as_f64().unwrap()).sum();
+    assert!((sum - 100.0).abs() < 1e-6, "{sum}");
+}
+
+#[test]
+fn script_of_fio_finds_our_percentiles() {
+    const SCRIPT: &str = "fio_jsonplus_clat2csv";
+    if Command::new(SCRIPT).arg("--help").output().is_err() {
+        eprintln!("skipped: there is no {SCRIPT}, which the package fio has");
+        return;
+    }
+    let bench = Bench::new();
+    let (_, fio) = measured(&bench, LOAD);
+    let script = |arguments: &[&str]| {
+        let output = Command::new(SCRIPT)
+            .args(["run.json", "run.csv"])
+            .args(arguments)
+            .current_dir(bench.path("."))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    script(&[]);
+    assert!(script(&["--validate"]).contains("run_job0.csv validated"));
+    let csv = String::from_utf8(bench.read("run_job0.csv")).unwrap();
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').map(str::trim).collect()).collect();
+    for (direction, times) in [("read", "clat"), ("read", "lat"), ("write", "clat"), ("write", "lat")] {
+        let name = format!("{direction}_{times}_ns_percentile");
+        let column = rows[0].iter().position(|of| *of == name).unwrap();
+        let percentiles = fio["jobs"][0][direction][format!("{times}_ns")]["percentile"].as_object().unwrap();
+        for (pct, ns) in percentiles {
+            // The first time that at least so many requests do not exceed.
+            let share = pct.parse::<f64>().unwrap() / 100.0;
+            let row =
+                rows[1..].iter().find(|row| row[column].parse().is_ok_and(|of: f64| of >= share - 1e-12));
+            assert_eq!(row.unwrap()[0], ns.to_string(), "{name} {pct}");
+        }
+    }
+}
+
+#[test]
+fn fit_reads_the_document() {
+    let bench = Bench::new();
+    for population in [1, 4, 16] {
+        let load = format!("random,size=4KiB,read=100%,closed={population},requests=3000");
+        measured(&bench, &load);
+        bench.write(&format!("{population}.json"), bench.read("run.json"));
+    }
+    let fit = bench.json(&["fit", "1.json", "4.json", "16.json", "-o", "clone.toml"]);
+    assert_eq!(fit["sweep"]["points"].as_array().map(Vec::len), Some(3), "{fit:#}");
+}

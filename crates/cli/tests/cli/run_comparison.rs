@@ -1,0 +1,75 @@
+//! `seeklab bench compare`: changes between repeated runs, thresholds, and mistakes.
+
+use super::bench::{Bench, unfolded};
+
+/// Five runs in virtual time in that folder.
+fn runs(bench: &Bench, folder: &str, seeds: std::ops::Range<u32>, more: &[&str]) {
+    for seed in seeds {
+        let (folder, seed) = (format!("{folder}/{seed}"), seed.to_string());
+        let load = "random,size=4KiB,read=100%,poisson=60/s,requests=2000";
+        let run = ["bench", "model:cheetah-36es", "-w", load, "--seed", &seed, "--folder", &folder];
+        bench.run(&[&run[..], more].concat()).done();
+    }
+}
+
+#[test]
+fn slower_system_exceeds_its_threshold_and_the_same_system_does_not() {
+    let bench = Bench::new();
+    runs(&bench, "before", 0..5, &[]);
+    runs(&bench, "same", 10..15, &[]);
+    runs(&bench, "slow", 20..25, &["--fault", "delay,add=2ms"]);
+    let threshold = ["--fail-if", "response_p99_ms +5%", "--fail-if", "requests_per_second -5%"];
+    let compare = |after: &str| bench.run(&[&["bench", "compare", "before", after][..], &threshold].concat());
+    let same = compare("same");
+    let text = unfolded(&same.stdout);
+    assert_eq!(same.code, 0, "{text}");
+    let slow = compare("slow");
+    assert_eq!(slow.code, 1, "{}", slow.stdout);
+    assert!(slow.stderr.contains("the change exceeds response_p99_ms +5%"), "{}", slow.stderr);
+    assert!(!slow.stderr.contains("requests_per_second"), "the load is open: {}", slow.stderr);
+    let run = ["bench", "compare", "before", "slow", "--fail-if", "read.service_mean_ms +400%", "--json"];
+    let document: serde_json::Value = serde_json::from_str(&bench.run(&run).done()).unwrap();
+    assert_eq!((document["before_runs"].as_u64(), document["after_runs"].as_u64()), (Some(5), Some(5)));
+    assert_eq!(document["thresholds"][0]["verdict"], "kept");
+    let mean = document["figures"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["figure"] == "response_mean_ms")
+        .unwrap();
+    let of = |key: &str| mean[key].as_f64().unwrap();
+    assert!(of("change_low_pct") > 0.0 && of("change_low_pct") < of("change_pct"), "{mean:#}");
+    assert!(of("change_pct") < of("change_high_pct") && of("runs_needed") <= 5.0, "{mean:#}");
+}
+
+#[test]
+fn undecided_threshold_names_the_runs_that_would_decide_it() {
+    let bench = Bench::new();
+    runs(&bench, "before", 0..2, &[]);
+    runs(&bench, "after", 2..4, &[]);
+    let run = bench.run(&["bench", "compare", "before", "after", "--fail-if", "response_p99_ms +0.1%"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let text = unfolded(&run.stdout);
+    assert!(
+        text.contains("undecided; about ") && text.contains("runs of each side would decide it"),
+        "{text}"
+    );
+}
+
+#[test]
+fn mistakes_are_named() {
+    let bench = Bench::new();
+    runs(&bench, "one", 0..1, &[]);
+    bench.write("other.json", "{}");
+    std::fs::create_dir(bench.path("empty")).unwrap();
+    let run = |arguments: &[&str]| bench.run(&[&["bench", "compare"], arguments].concat());
+    run(&["one", "absent"]).fails(&["absent"]);
+    run(&["one", "empty"]).fails(&["empty: has no results", "--folder"]);
+    run(&["one", "other.json"]).fails(&["other.json: is no result of seeklab bench"]);
+    run(&["one", "one", "--fail-if", "response_p99_ms +5%"]).fails(&["no interval", "2 runs"]);
+    run(&["one", "one", "--fail-if", "response_p98_ms +5%"])
+        .fails(&["`response_p98_ms`", "seeklab schema bench"]);
+    run(&["one", "one", "--fail-if", "response_p99_ms 5%"]).fails(&["'response_p99_ms +5%'"]);
+    let text = unfolded(&run(&["one", "one/0/run.json"]).done());
+    assert!(text.contains("1 run before and 1 run after"), "{text}");
+}

@@ -1,0 +1,265 @@
+//! A measurement as fio 3 writes it with `--output-format=json+`, for programs that read fio's results.
+//!
+//! ```text
+//! clat_ns: service time    lat_ns: response time    bins: { upper bound of a bucket: requests }
+//! ```
+//! # Scope and limits
+//! The run is one job. Keys of figures that are not measured are left out: `majflt`, `minflt`, depths over time. Discards are
+//! `trim`, flushes are `sync`. fio has no place for writes of zeroes. Percentiles are those of our own figures: the upper bound
+//! of a bucket of 0.1 %, where fio's buckets are 1.6 % wide.
+//!
+//! # References
+//! fio's HOWTO, sections *Interpreting the output* and *JSON+ output*, and `stat.c`, version 3.33.
+
+use seeklab_bench::{Interval, Measurement, Part};
+use seeklab_core::statistics::{Distribution, Moments};
+use seeklab_core::{ByteSize, Duration, Operation, Ratio};
+use seeklab_workloads::WorkloadSpec;
+use seeklab_workloads::synthetic::{SizeSpec, SyntheticSpec};
+use serde_json::{Map, Value, json};
+
+use super::BenchOptions;
+use super::figures::BenchFigures;
+
+/// Percentiles that fio prints unless others are requested.
+const PERCENTILES: [f64; 17] =
+    [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
+
+/// Upper bounds of fio's classes of times in nanoseconds and in microseconds. A class ends before its bound.
+const CLASSES: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
+
+/// Error number of a job with failed requests: `EIO`.
+const FAILED: i32 = 5;
+
+/// The document of a measurement under a workload.
+pub(super) fn document(
+    figures: &BenchFigures,
+    workload: &WorkloadSpec,
+    options: &BenchOptions,
+    measurement: &Measurement,
+) -> Value {
+    let totals = &measurement.totals;
+    let part = &totals.part;
+    let elapsed = totals.elapsed();
+    let elapsed_ms = (elapsed.as_ns() + 500_000) / 1_000_000;
+    #[expect(clippy::disallowed_methods, reason = "the document has the date")]
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let mut job = json!({
+        "jobname": figures.workload,
+        "groupid": 0,
+        "error": if part.failed > 0 { FAILED } else { 0 },
+        "eta": 0,
+        "elapsed": elapsed_ms.div_ceil(1000),
+        "job options": job_options(figures, workload, options),
+    });
+    let fields = job.as_object_mut().expect("it was made as one");
+    let directions = [("read", Operation::Read), ("write", Operation::Write), ("trim", Operation::Discard)];
+    for (name, op) in directions {
+        fields.insert(name.to_owned(), direction(op, measurement, elapsed));
+    }
+    let flushes = &part.operations[Operation::Flush as usize];
+    let sync = json!({ "total_ios": flushes.requests, "lat_ns": times(&flushes.response, true) });
+    fields.insert("sync".to_owned(), sync);
+    fields.insert("job_runtime".to_owned(), json!(elapsed_ms));
+    if let Some(cost) = &totals.cost {
+        let pct = |time: Duration| 100.0 * time.as_s() / elapsed.as_s().max(1e-9);
+        fields.insert("usr_cpu".to_owned(), json!(pct(cost.user)));
+        fields.insert("sys_cpu".to_owned(), json!(pct(cost.kernel)));
+        fields.insert("ctx".to_owned(), json!(cost.waits + cost.preemptions));
+    } else {
+        fields.insert("usr_cpu".to_owned(), json!(0.0));
+        fields.insert("sys_cpu".to_owned(), json!(0.0));
+    }
+    classes(&part.response()).into_iter().for_each(|(name, shares)| {
+        fields.insert(name.to_owned(), Value::Object(shares));
+    });
+    if part.errors() > 0 {
+        fields.insert("total_err".to_owned(), json!(part.errors()));
+        fields.insert("first_error".to_owned(), json!(FAILED));
+    }
+    json!({
+        "fio version": format!("fio-3.33, written by {}", figures.version),
+        "timestamp": now.as_secs(),
+        "timestamp_ms": now.as_millis() as u64,
+        "jobs": [job],
+    })
+}
+
+/// The options with which fio would make the load, as far as it has them.
+fn job_options(
+    figures: &BenchFigures,
+    workload: &WorkloadSpec,
+    options: &BenchOptions,
+) -> Map<String, Value> {
+    let mut job = Map::new();
+    let mut set = |name: &str, value: String| job.insert(name.to_owned(), Value::String(value));
+    set("name", figures.workload.clone());
+    set("ioengine", figures.target_kind.to_owned());
+    set("filename", figures.target.clone());
+    let depth = figures.outstanding_max.div_ceil(figures.threads);
+    set("iodepth", depth.to_string());
+    set("numjobs", figures.threads.to_string());
+    set("direct", if options.buffered { "0" } else { "1" }.to_owned());
+    if let Some(duration) = options.duration {
+        set("runtime", format!("{}us", duration.as_ns() / 1000));
+    }
+    let load = &figures.load;
+    let (reads, writes) = (load.reads > 0, load.writes > 0);
+    if let WorkloadSpec::Synthetic(spec) = workload {
+        set("rw", pattern(spec).to_owned());
+        set("rwmixread", format!("{:.0}", spec.read.as_f64() * 100.0));
+        match &spec.size {
+            Some(SizeSpec::Fixed(size)) => {
+                set("bs", in_units(*size));
+            }
+            Some(SizeSpec::Mix(sizes)) => {
+                let sum: f64 = sizes.iter().map(|one| f64::from(one.weight)).sum();
+                let part = |size, weight: f64| format!("{}/{:.0}", in_units(size), 100.0 * weight / sum);
+                let parts: Vec<String> =
+                    sizes.iter().map(|one| part(one.size, f64::from(one.weight))).collect();
+                set("bssplit", parts.join(":"));
+                set("bs", mean_size(figures));
+            }
+            _ => {
+                set("bs", mean_size(figures));
+            }
+        }
+    } else {
+        set(
+            "rw",
+            if !writes {
+                "randread"
+            } else if !reads {
+                "randwrite"
+            } else {
+                "randrw"
+            }
+            .to_owned(),
+        );
+        set("bs", mean_size(figures));
+    }
+    job
+}
+
+/// fio's name of the pattern of a synthetic load.
+fn pattern(spec: &SyntheticSpec) -> &'static str {
+    let is_sequential = spec.sequential == Ratio::ONE;
+    let share = spec.read.as_f64();
+    match (is_sequential, share >= 1.0, share <= 0.0) {
+        (true, true, _) => "read",
+        (true, _, true) => "write",
+        (true, ..) => "rw",
+        (false, true, _) => "randread",
+        (false, _, true) => "randwrite",
+        (false, ..) => "randrw",
+    }
+}
+
+/// A size as fio writes it: `k` is 1024.
+fn in_units(size: ByteSize) -> String {
+    let bytes = size.as_bytes();
+    match bytes {
+        bytes if bytes > 0 && bytes % (1 << 20) == 0 => format!("{}m", bytes >> 20),
+        bytes if bytes > 0 && bytes % 1024 == 0 => format!("{}k", bytes >> 10),
+        bytes => bytes.to_string(),
+    }
+}
+
+/// Mean size of the requests, in whole bytes.
+fn mean_size(figures: &BenchFigures) -> String {
+    let load = &figures.load;
+    let bytes = (load.read_bytes + load.written_bytes) / (load.reads + load.writes).max(1);
+    in_units(ByteSize::from_bytes(bytes))
+}
+
+/// Figures of one direction.
+fn direction(op: Operation, measurement: &Measurement, elapsed: Duration) -> Value {
+    let of = |part: &Part| {
+        let direction = &part.operations[op as usize];
+        (direction.requests, direction.bytes)
+    };
+    let part = &measurement.totals.part;
+    let (requests, bytes) = of(part);
+    let seconds = elapsed.as_s().max(1e-9);
+    let times_of = &part.operations[op as usize];
+    let (mut rates, mut amounts) = (Moments::default(), Moments::default());
+    // The last interval may be cut.
+    let whole = measurement.intervals.len().saturating_sub(1);
+    for Interval { part, .. } in measurement.intervals.iter().take(whole).filter(|_| requests > 0) {
+        let length_s = part.until.saturating_since(part.from).as_s().max(1e-9);
+        let (requests, bytes) = of(part);
+        rates.record(requests as f64 / length_s);
+        amounts.record(bytes as f64 / 1024.0 / length_s);
+    }
+    let whole_of = |value: Option<f64>| value.unwrap_or(0.0) as u64;
+    let bytes_per_second = bytes as f64 / seconds;
+    json!({
+        "io_bytes": bytes,
+        "io_kbytes": bytes / 1024,
+        "bw_bytes": bytes_per_second as u64,
+        "bw": (bytes_per_second / 1024.0) as u64,
+        "iops": requests as f64 / seconds,
+        "runtime": if requests > 0 { (elapsed.as_ns() + 500_000) / 1_000_000 } else { 0 },
+        "total_ios": requests,
+        "short_ios": 0,
+        "drop_ios": 0,
+        "slat_ns": times(&Distribution::default(), false),
+        "clat_ns": times(&times_of.service, true),
+        "lat_ns": times(&times_of.response, true),
+        "bw_min": whole_of(amounts.min()),
+        "bw_max": whole_of(amounts.max()),
+        "bw_agg": if requests > 0 { 100.0 } else { 0.0 },
+        "bw_mean": amounts.mean().unwrap_or(0.0),
+        "bw_dev": amounts.standard_deviation().unwrap_or(0.0),
+        "bw_samples": amounts.count(),
+        "iops_min": whole_of(rates.min()),
+        "iops_max": whole_of(rates.max()),
+        "iops_mean": rates.mean().unwrap_or(0.0),
+        "iops_stddev": rates.standard_deviation().unwrap_or(0.0),
+        "iops_samples": rates.count(),
+    })
+}
+
+/// Figures of times, with percentiles and bins if there are any times.
+fn times(times: &Distribution, with_bins: bool) -> Value {
+    let moments = times.moments();
+    let (min, max) = (moments.min().unwrap_or(0.0) as u64, moments.max().unwrap_or(0.0) as u64);
+    let mut figures = json!({
+        "min": min,
+        "max": max,
+        "mean": moments.mean().unwrap_or(0.0),
+        "stddev": moments.standard_deviation().unwrap_or(0.0),
+        "N": moments.count(),
+    });
+    if with_bins && moments.count() > 0 {
+        let percentile = PERCENTILES
+            .into_iter()
+            .filter_map(|pct| Some((format!("{pct:.6}"), json!(times.quantile(pct / 100.0)?.as_ns()))));
+        figures["percentile"] = Value::Object(percentile.collect());
+        let bins =
+            times.buckets().map(|(upper, count)| (upper.as_ns().clamp(min, max).to_string(), json!(count)));
+        figures["bins"] = Value::Object(bins.collect());
+    }
+    figures
+}
+
+/// Shares of the requests by class of response time, in percent.
+fn classes(response: &Distribution) -> [(&'static str, Map<String, Value>); 3] {
+    let mut bounds: Vec<(&'static str, String, u64)> = Vec::new();
+    for (name, unit_ns) in [("latency_ns", 1), ("latency_us", 1_000), ("latency_ms", 1_000_000)] {
+        bounds.extend(CLASSES.iter().map(|bound| (name, bound.to_string(), bound * unit_ns)));
+    }
+    bounds.push(("latency_ms", "2000".to_owned(), 2_000_000_000));
+    bounds.push(("latency_ms", ">=2000".to_owned(), u64::MAX));
+    let mut counts = vec![0_u64; bounds.len()];
+    for (upper, count) in response.buckets() {
+        let class = bounds.iter().position(|(.., bound)| upper.as_ns() < *bound).unwrap_or(bounds.len() - 1);
+        counts[class] += count;
+    }
+    let all = response.moments().count().max(1) as f64;
+    let of = |wanted: &str| {
+        let named = bounds.iter().zip(&counts).filter(|((name, ..), _)| *name == wanted);
+        named.map(|((_, key, _), count)| (key.clone(), json!(100.0 * *count as f64 / all))).collect()
+    };
+    ["latency_ns", "latency_us", "latency_ms"].map(|name| (name, of(name)))
+}
