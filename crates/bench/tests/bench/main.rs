@@ -1,4 +1,4 @@
-//! Measurements from outside: arrivals, figures, errors, hangs, files, exports and leave to write.
+//! Measurements from outside: arrivals, figures, errors, hangs, streams, steady states, files, exports and leave to write.
 
 mod arrivals;
 mod claims;
@@ -8,3 +8,5 @@ mod files;
 mod harness;
 mod models;
 mod stalls;
+mod steady;
+mod streams;

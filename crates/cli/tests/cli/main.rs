@@ -19,6 +19,7 @@ mod limits;
 mod mistakes;
 mod notes;
 mod places;
+mod plans;
 mod points;
 mod record;
 mod remap;
