@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use seeklab_lab::bench::{
-    BenchOptions, BenchResult, Late, PhaseOptions, PlanOverrides, Ramp, StreamOptions, TargetChoice, bench,
-    plan_document, plan_page, read_plan,
+    BenchOptions, BenchResult, Late, OfferedRate, PhaseOptions, PlanOverrides, Ramp, StreamOptions,
+    TargetChoice, bench, plan_document, plan_page, read_plan, with_rates,
 };
 use seeklab_lab::crates::core::{ByteSize, Duration, Seed};
 use seeklab_lab::crates::emulator::clock::Pacing;
 use seeklab_lab::crates::report::{Page, TextTable, folded, render_page_html};
+use seeklab_lab::estimate::Bound;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 use seeklab_lab::workload::{WorkloadOptions, resolve_workload};
@@ -28,6 +29,8 @@ const EXAMPLES: &str = r#"Examples:
   seeklab bench disk.img --create 4GiB -w random,read=70%,size=8KiB,poisson=2000/s --duration 30s --live
   seeklab bench 'nbd+unix:///?socket=/tmp/hp.sock' -w random,read=100%,size=4KiB,closed=4 --duration 10s
   seeklab bench model:cheetah-36es -w oltp,poisson=60/s --requests 100000 --json
+  seeklab bench null -w random,size=4KiB,poisson=10000/s --duration 5s --rates 10%,50%,100% --report curve.html
+  seeklab bench model:exponential -w random,read=100%,size=4KiB,poisson=50/s --requests 100000 --find-rate 'response_p99_ms<=100'
   seeklab bench plan.toml --repeat 5 --report out.html
 
 A plan is a TOML file with phases of several streams (all keys: seeklab bench --reference):
@@ -60,6 +63,12 @@ pub(crate) struct Arguments {
     /// Print the keys of plans as a page in Markdown
     #[arg(long, exclusive = true)]
     reference: bool,
+    /// Measure an open load at these rates, one phase each: shares of its rate such as 50%, or rates such as 500/s
+    #[arg(long, value_name = "RATE,…", value_delimiter = ',', conflicts_with = "find_rate")]
+    rates: Vec<OfferedRate>,
+    /// Find the highest rate of an open load at which a figure keeps a bound, for example 'response_p99_ms<=20'
+    #[arg(long, value_name = "FIGURE<=VALUE")]
+    find_rate: Option<Bound>,
     /// Run everything so many times, each time with a seed of its own [default: 1, or as the plan says]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     repeat: Option<u64>,
@@ -195,7 +204,8 @@ impl Arguments {
         let options = match &self.workload {
             Some(workload) => {
                 make_rereadable(session, [Path::new(workload)].into_iter().chain(self.shape.as_deref()))?;
-                self.one_stream(target, workload)?
+                let options = self.one_stream(target, workload)?;
+                if self.rates.is_empty() { options } else { with_rates(options, &self.rates)? }
             }
             None => self.plan(&target)?,
         };
@@ -249,6 +259,7 @@ impl Arguments {
             targets: vec![target],
             phases: vec![phase],
             repetitions: self.repeat.unwrap_or(1),
+            find_rate: self.find_rate,
             seed: self.seed.unwrap_or(Seed(1)),
             pacing: self.pacing().unwrap_or(Pacing::Balanced),
             destroy: Vec::new(),
@@ -269,6 +280,8 @@ impl Arguments {
         }
         let in_plan = [
             ("--duration", self.duration.is_some()),
+            ("--rates", !self.rates.is_empty()),
+            ("--find-rate", self.find_rate.is_some()),
             ("--ramp", self.ramp.is_some()),
             ("--requests", self.requests.is_some()),
             ("--outstanding-max", self.outstanding_max.is_some()),

@@ -21,6 +21,7 @@ mod notes;
 mod places;
 mod plans;
 mod points;
+mod rates;
 mod record;
 mod remap;
 mod reorganise;

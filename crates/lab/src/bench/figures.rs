@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::BenchOptions;
 use super::phase::PhaseRun;
 use super::phases::PhaseFigures;
+use super::rates::FoundRateFigures;
 use super::repeated::RepeatedFigures;
 use crate::output::VERSION;
 use crate::retries::RetryFigures;
@@ -131,6 +132,8 @@ pub struct BenchFigures {
     pub intervals: Vec<IntervalFigures>,
     /// Figures of each phase, in order.
     pub phases: Vec<PhaseFigures>,
+    /// Highest rate at which the bound of `--find-rate` holds; null without it. All other figures are those at this rate.
+    pub found_rate: Option<FoundRateFigures>,
     /// Means over the repetitions, if there are several.
     pub repeated: Vec<RepeatedFigures>,
     /// Notes for people.
@@ -325,7 +328,12 @@ fn statuses(part: &Part) -> StatusCounts {
 }
 
 impl BenchFigures {
-    pub(super) fn new(session: &Session, options: &BenchOptions, runs: &[PhaseRun]) -> Self {
+    pub(super) fn new(
+        session: &Session,
+        options: &BenchOptions,
+        runs: &[PhaseRun],
+        found_rate: Option<FoundRateFigures>,
+    ) -> Self {
         let totals = total(runs);
         let streams = || runs.iter().flat_map(|run| run.options(options).streams.iter().zip(&run.streams));
         let (first, of_first) = streams().next().expect("a run has a stream");
@@ -375,6 +383,7 @@ impl BenchFigures {
                     run.measurement.intervals.iter().map(of)
                 })
                 .collect(),
+            found_rate,
             repeated: RepeatedFigures::of(&phases),
             phases,
             notes,
@@ -451,6 +460,12 @@ impl CountFigures {
 }
 
 impl LoadFigures {
+    /// Figures of all phases together.
+    pub(super) fn of_runs(runs: &[PhaseRun]) -> Self {
+        let totals = total(runs);
+        Self::of(&totals.part, totals.elapsed())
+    }
+
     pub(super) fn of(part: &Part, elapsed: Duration) -> Self {
         let of = |op: Operation| &part.operations[op as usize];
         let (reads, writes) = (of(Operation::Read), of(Operation::Write));

@@ -15,6 +15,7 @@ mod phase;
 mod phases;
 mod plan;
 mod plan_file;
+mod rates;
 mod repeated;
 mod targets;
 mod trust;
@@ -33,6 +34,7 @@ use crate::session::Session;
 use course::Course;
 use load::Load;
 use phase::{PhaseRun, Run};
+use rates::RateSearch;
 use targets::ReadyTarget;
 
 pub use figures::{
@@ -42,6 +44,7 @@ pub use figures::{
 pub use options::{BenchOptions, PhaseOptions, StreamOptions, TargetChoice};
 pub use phases::{PhaseFigures, SteadyChangeFigures, SteadyFigures, StreamFigures};
 pub use plan_file::{PlanOverrides, document as plan_document, page as plan_page, read as read_plan};
+pub use rates::{FoundRateFigures, OfferedRate, TrialFigures, with_rates};
 pub use repeated::{RepeatedFigure, RepeatedFigures};
 pub use seeklab_bench::{Late, Ramp, SteadyFigure, SteadyRule};
 
@@ -64,22 +67,77 @@ pub struct BenchResult {
 /// If targets, workloads or an output do not fit, or nothing could be measured. A target that fails later is part of the
 /// result.
 pub fn bench(session: &Session, options: &BenchOptions) -> Result<BenchResult, Failure> {
+    let mut search = options.find_rate.map(|bound| RateSearch::new(options, bound)).transpose()?;
     let loads = loads(options)?;
     check_outputs(options)?;
     let mut targets = targets::ready(session, options, &loads)?;
-    let mut run = Run::new(session, options, &loads);
-    run.check(&mut targets)?;
-    let trace = |facts: &[Option<seeklab_bench::target::TargetFacts>], targets: &[ReadyTarget]| {
-        trace(session, options, facts, targets)
-    };
+    drop(loads);
     let mut course = Course::new(session, options);
-    let phases = run.measure(&mut targets, &mut course, &trace)?;
+    let (mut measured, mut of_measured) =
+        measure(session, options, search.as_ref(), &mut targets, &mut course)?;
+    let found = match &mut search {
+        None => None,
+        Some(search) => loop {
+            let is_over = measured
+                .phases
+                .iter()
+                .any(|run| run.measurement.is_stopped || run.measurement.failure.is_some());
+            if is_over || search.take(&LoadFigures::of_runs(&measured.phases), measured.missing()) {
+                if !is_over && !search.is_last_found() {
+                    (measured, of_measured) =
+                        measure(session, options, Some(search), &mut targets, &mut course)?;
+                }
+                break Some(search.figures());
+            }
+            (measured, of_measured) = measure(session, options, Some(search), &mut targets, &mut course)?;
+        },
+    };
+    let options = &of_measured;
     let write_failure = course.finish();
     drop(targets);
-    let failure = failure(options, &loads, &phases);
-    let figures = BenchFigures::new(session, options, &phases);
-    let page = page::page(options, &figures, &phases);
+    let failure = failure(options, &measured.loads, &measured.phases);
+    let figures = BenchFigures::new(session, options, &measured.phases, found);
+    let page = page::page(options, &figures, &measured.phases);
     Ok(BenchResult { figures, page, write_failure, failure })
+}
+
+/// A run of all phases.
+struct Measured {
+    loads: Vec<Vec<Load>>,
+    phases: Vec<PhaseRun>,
+}
+
+impl Measured {
+    /// Requests that arrived and were not carried out.
+    fn missing(&self) -> u64 {
+        let of_run = |run: &PhaseRun| {
+            let totals = &run.measurement.totals;
+            totals.unissued + totals.part.dropped + totals.part.failed + totals.unfinished.len() as u64
+        };
+        self.phases.iter().map(of_run).sum()
+    }
+}
+
+/// Measures all phases, at the rate of a search if there is one. Returns the options of the run, too.
+fn measure(
+    session: &Session,
+    options: &BenchOptions,
+    search: Option<&RateSearch>,
+    targets: &mut [ReadyTarget],
+    course: &mut Course<'_>,
+) -> Result<(Measured, BenchOptions), Failure> {
+    let options = match search {
+        Some(search) => search.options(options)?,
+        None => options.clone(),
+    };
+    let loads = loads(&options)?;
+    let mut run = Run::new(session, &options, &loads);
+    run.check(targets)?;
+    let make = |facts: &[Option<seeklab_bench::target::TargetFacts>], targets: &[ReadyTarget]| {
+        trace(session, &options, facts, targets)
+    };
+    let phases = run.measure(targets, course, &make)?;
+    Ok((Measured { loads, phases }, options))
 }
 
 /// The loads of all streams of each phase.

@@ -13,6 +13,7 @@ use seeklab_core::{ByteSize, Duration, Seed};
 use seeklab_emulator::clock::Pacing;
 
 use crate::devices::Setup;
+use crate::estimate::Bound;
 use crate::workload::ResolvedWorkload;
 
 /// Options of a measurement.
@@ -26,6 +27,8 @@ pub struct BenchOptions {
     pub phases: Vec<PhaseOptions>,
     /// Runs of all phases, each with a seed of its own.
     pub repetitions: u64,
+    /// Look for the highest rate of the only stream at which this bound holds.
+    pub find_rate: Option<Bound>,
     /// Seed of all random draws of the first repetition.
     pub seed: Seed,
     /// Trade of processor time for exact arrivals.

@@ -7,6 +7,7 @@ use super::figures::{BenchFigures, CostFigures, CountFigures, IntervalFigures, L
 use super::options::BenchOptions;
 use super::phase::PhaseRun;
 use super::phases::PhaseFigures;
+use super::rates::FoundRateFigures;
 use super::repeated::RepeatedFigure;
 use crate::output::VERSION;
 
@@ -25,6 +26,7 @@ pub(super) fn page(options: &BenchOptions, figures: &BenchFigures, runs: &[Phase
         tables.extend(steady_table(figures));
         tables.extend(repeated_table(figures));
     }
+    tables.extend(figures.found_rate.as_ref().map(found_table));
     tables.extend(over_time(&figures.intervals));
     let mut sections = vec![PageSection { title: "Figures".to_owned(), tables, ..PageSection::default() }];
     sections.push(PageSection {
@@ -32,6 +34,13 @@ pub(super) fn page(options: &BenchOptions, figures: &BenchFigures, runs: &[Phase
         plots: plots_over_time(&figures.intervals),
         ..PageSection::default()
     });
+    if let Some(plot) = response_curve(&figures.phases) {
+        sections.push(PageSection {
+            title: "Response curve".to_owned(),
+            plots: vec![plot],
+            ..PageSection::default()
+        });
+    }
     let part = total(runs).part;
     sections.push(PageSection {
         title: "Distribution".to_owned(),
@@ -161,6 +170,48 @@ fn steady_table(figures: &BenchFigures) -> Option<PlainTable> {
             "Steady state: five rounds with a range of at most 20 % and a trend of at most 10 % of their mean. Reached, left: \
              number of the round.",
         )
+    })
+}
+
+/// The trials of a search for the highest rate.
+fn found_table(found: &FoundRateFigures) -> PlainTable {
+    let rows = found.trials.iter().map(|trial| {
+        let verdict = if trial.holds { "yes" } else { "no" };
+        vec![
+            number(trial.arrivals_per_s),
+            number(trial.value),
+            trial.missing_requests.to_string(),
+            verdict.to_owned(),
+        ]
+    });
+    let (bound, rate) = (&found.bound, number(found.arrivals_per_s));
+    let caption = format!(
+        "The highest rate at which {bound} held is {rate} requests per second. All other figures are those at this rate."
+    );
+    let figure = bound.split("<=").next().unwrap_or(bound);
+    table(&["arrivals 1/s", figure, "missing", "holds"], rows.collect(), &caption)
+}
+
+/// Response times over the rate, if phases have rates that differ.
+fn response_curve(phases: &[PhaseFigures]) -> Option<Plot> {
+    let rates: Vec<f64> = phases.iter().map(|phase| phase.offered_per_second).collect::<Option<_>>()?;
+    if !rates.windows(2).any(|pair| pair[0] != pair[1]) {
+        return None;
+    }
+    let of = |name: &str, pick: fn(&LoadFigures) -> Option<f64>| {
+        let points = rates.iter().zip(phases).filter_map(|(rate, phase)| Some((*rate, pick(&phase.load)?)));
+        PlotSeries::new(name, PlotMark::LineAndPoints, points.collect::<Vec<_>>())
+    };
+    Some(Plot {
+        title: "response curve".to_owned(),
+        caption: "Response times over the rate at which requests arrive.".to_owned(),
+        x: PlotAxis::new("arrivals", "1/s", PlotScale::Linear).from_zero(),
+        y: PlotAxis::new("response time", "ms", PlotScale::ByValues),
+        series: vec![
+            of("mean", |load| load.response.response_mean_ms),
+            of("p50", |load| load.response.response_p50_ms),
+            of("p99", |load| load.response.response_p99_ms),
+        ],
     })
 }
 

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::figures::{CostFigures, CountFigures, IntervalFigures, LoadFigures, six_decimals};
 use super::options::BenchOptions;
 use super::phase::PhaseRun;
+use super::rates::offered_per_s;
 
 /// Figures of a phase.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -18,6 +19,8 @@ pub struct PhaseFigures {
     pub repetition: u64,
     /// Begin of the phase from the begin of the run.
     pub from_s: f64,
+    /// Rate at which the requests of all streams were to arrive; null if one of them has no rate, such as a closed load.
+    pub offered_per_second: Option<f64>,
     /// Figures of all requests of the phase that count.
     #[serde(flatten)]
     pub load: LoadFigures,
@@ -111,6 +114,12 @@ impl PhaseFigures {
             phase: phase.name.clone(),
             repetition: run.repetition + 1,
             from_s: six_decimals(run.from.as_s()),
+            offered_per_second: phase
+                .streams
+                .iter()
+                .map(offered_per_s)
+                .sum::<Option<f64>>()
+                .map(six_decimals),
             load: LoadFigures::of(&totals.part, totals.elapsed()),
             cost: CostFigures::of(totals),
             steady: SteadyFigures::of(run),

@@ -321,6 +321,7 @@ impl Reading<'_> {
             targets: targets.choices,
             phases,
             repetitions: overrides.repetitions.unwrap_or(file.repetitions),
+            find_rate: None,
             seed: overrides.seed.unwrap_or(Seed(file.seed)),
             pacing: overrides.pacing.unwrap_or(match file.pacing {
                 PacingName::Exact => Pacing::Exact,
