@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use seeklab_lab::bench::{
-    BenchOptions, BenchResult, Late, OfferedRate, PhaseOptions, PlanOverrides, Ramp, StreamOptions,
-    TargetChoice, bench, plan_document, plan_page, read_plan, with_rates,
+    BenchOptions, BenchResult, FioOptions, Late, OfferedRate, PhaseOptions, PlanOverrides, Ramp, StreamLoad,
+    StreamOptions, TargetChoice, bench, plan_document, plan_page, read_fio, read_plan, with_rates,
 };
 use seeklab_lab::crates::core::{ByteSize, Duration, Seed};
 use seeklab_lab::crates::emulator::clock::Pacing;
@@ -32,6 +32,7 @@ const EXAMPLES: &str = r#"Examples:
   seeklab bench null -w random,size=4KiB,poisson=10000/s --duration 5s --rates 10%,50%,100% --report curve.html
   seeklab bench model:exponential -w random,read=100%,size=4KiB,poisson=50/s --requests 100000 --find-rate 'response_p99_ms<=100'
   seeklab bench plan.toml --repeat 5 --report out.html
+  seeklab bench job.fio --skip-unknown --on model:cheetah-36es
 
 A plan is a TOML file with phases of several streams (all keys: seeklab bench --reference):
   target = "model:cheetah-36es"
@@ -51,8 +52,8 @@ null, which measures this program itself. A workload that writes needs the name 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Block device, file, NBD URI, model:DEVICE, psync:PATH or null; without --workload, a plan in TOML
-    #[arg(value_name = "TARGET|PLAN", required_unless_present_any = ["schema", "reference"])]
+    /// Block device, file, NBD URI, model:DEVICE, psync:PATH or null; without --workload, a plan in TOML or a fio job file
+    #[arg(value_name = "TARGET|PLAN|JOBS", required_unless_present_any = ["schema", "reference"])]
     target: Option<String>,
     /// Workload: a trace, a TOML file, or a line that describes it. `-` is a trace or TOML on standard input
     #[arg(long, short, value_name = "W", value_parser = parse_workload)]
@@ -69,6 +70,12 @@ pub(crate) struct Arguments {
     /// Find the highest rate of an open load at which a figure keeps a bound, for example 'response_p99_ms<=20'
     #[arg(long, value_name = "FIGURE<=VALUE")]
     find_rate: Option<Bound>,
+    /// Leave out options of a fio job file that cannot be honoured, and list them
+    #[arg(long)]
+    skip_unknown: bool,
+    /// Send the requests of a fio job file to this target in place of its files
+    #[arg(long, value_name = "TARGET")]
+    on: Option<String>,
     /// Run everything so many times, each time with a seed of its own [default: 1, or as the plan says]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     repeat: Option<u64>,
@@ -202,6 +209,10 @@ impl Arguments {
         }
         let Some(target) = self.target.clone() else { return print(&plan_page()) };
         let options = match &self.workload {
+            Some(_) if self.skip_unknown || self.on.is_some() => {
+                return Err(Failure::new("--skip-unknown and --on are for fio job files")
+                    .hint("leave out --workload"));
+            }
             Some(workload) => {
                 make_rereadable(session, [Path::new(workload)].into_iter().chain(self.shape.as_deref()))?;
                 let options = self.one_stream(target, workload)?;
@@ -233,7 +244,7 @@ impl Arguments {
         let stream = StreamOptions {
             name: "1".to_owned(),
             target: 0,
-            workload: resolve_workload(workload, &workload_options)?,
+            workload: StreamLoad::Workload(resolve_workload(workload, &workload_options)?),
             is_counted: self.requests.is_some(),
             outstanding_max: self.outstanding_max,
             late: match self.late {
@@ -274,9 +285,16 @@ impl Arguments {
 
     /// The plan of a file.
     fn plan(&self, path: &str) -> Result<BenchOptions, Failure> {
-        if !path.ends_with(".toml") {
-            return Err(Failure::new(format!("`{path}`: has no workload"))
-                .hint("add --workload, or name a plan, a file that ends in .toml"));
+        let is_plan = path.ends_with(".toml");
+        if !is_plan && !path.ends_with(".fio") {
+            return Err(Failure::new(format!("`{path}`: has no workload")).hint(
+                "add --workload, or name a plan (a file that ends in .toml) or a fio job file (.fio)",
+            ));
+        }
+        if is_plan && (self.skip_unknown || self.on.is_some()) {
+            let option = if self.skip_unknown { "--skip-unknown" } else { "--on" };
+            return Err(Failure::new(format!("{option}: is for fio job files"))
+                .hint("a plan names its targets itself"));
         }
         let in_plan = [
             ("--duration", self.duration.is_some()),
@@ -298,8 +316,10 @@ impl Arguments {
             ("--set, --bare, --scheduler, --fault and --faults", self.setup.is_given()),
         ];
         if let Some((option, _)) = in_plan.into_iter().find(|(_, is_given)| *is_given) {
-            return Err(Failure::new(format!("{option}: `{path}` is a plan, which says that itself"))
-                .hint("write it in the plan, or name a target and its --workload"));
+            return Err(Failure::new(format!(
+                "{option}: `{path}` is a plan or a job file, which says that itself"
+            ))
+            .hint("write it there, or name a target and its --workload"));
         }
         let overrides = PlanOverrides {
             seed: self.seed,
@@ -307,7 +327,12 @@ impl Arguments {
             interval: self.interval,
             pacing: self.pacing(),
         };
-        read_plan(Path::new(path), &overrides).map(|options| self.beside(options))
+        let fio = FioOptions { skip_unknown: self.skip_unknown, target: self.on.as_deref() };
+        let options = match is_plan {
+            true => read_plan(Path::new(path), &overrides)?,
+            false => read_fio(Path::new(path), fio, &overrides)?,
+        };
+        Ok(self.beside(options))
     }
 
     /// The options with those of the outputs.

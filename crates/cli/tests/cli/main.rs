@@ -13,6 +13,7 @@ mod estimate_check;
 mod events;
 mod experiment;
 mod fifos;
+mod fio_jobs;
 mod host;
 mod jobs;
 mod limits;

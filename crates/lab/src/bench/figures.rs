@@ -363,7 +363,7 @@ impl BenchFigures {
             target_kind: is_one_target.then(|| TargetKind::of(&choice.address).0.name),
             capacity_bytes: one(space.capacity_blocks.saturating_mul(space.block_size.as_bytes())),
             block_size_bytes: one(space.block_size.as_bytes()),
-            workload: is_one_stream.then(|| first.workload.name.clone()),
+            workload: is_one_stream.then(|| first.workload.name().to_owned()),
             seed: options.seed.0,
             version: VERSION,
             command: session.command(),

@@ -10,7 +10,8 @@ use seeklab_workloads::replay::{ArrivalMode, Mode, Population, Replay, ReplaySpe
 use seeklab_workloads::synthetic::{ArrivalSpec, SizeSpec, SyntheticSpec};
 use seeklab_workloads::{Host, Synthetic, WorkloadSpec};
 
-use super::options::{PhaseOptions, StreamOptions};
+use super::fio::FioLoad;
+use super::options::{PhaseOptions, StreamLoad, StreamOptions};
 use crate::devices::Resolved;
 use crate::failure::Failure;
 use crate::run::{REPLAYED, SURVEYED, in_blocks_of, in_whole_blocks, supplied_for};
@@ -50,7 +51,10 @@ impl Load {
     /// # Errors
     /// If the options do not fit the workload.
     pub(super) fn new(options: &StreamOptions) -> Result<Self, Failure> {
-        let workload = &options.workload;
+        let workload = match &options.workload {
+            StreamLoad::Workload(workload) => workload,
+            StreamLoad::Job(job, _) => return Ok(Self::of_job(job)),
+        };
         let failure = Failed::default();
         let any = Self {
             reads: true,
@@ -98,6 +102,19 @@ impl Load {
         };
         load.check(workload, options)?;
         Ok(load)
+    }
+
+    /// The load of a job of fio.
+    fn of_job(job: &FioLoad) -> Self {
+        let longest = usize::try_from(job.longest_bytes()).unwrap_or(PREPARED_BYTES_MAX);
+        Self {
+            reads: job.read > 0.0,
+            writes: job.read < 1.0,
+            population: job.population(),
+            is_open: job.population().is_none(),
+            prepared_bytes: longest.min(PREPARED_BYTES_MAX),
+            failure: Failed::default(),
+        }
     }
 
     /// Checks the options that not every load allows.
@@ -163,7 +180,15 @@ impl Load {
         seed: Seed,
         index: u32,
     ) -> Result<MakeWorkload, Failure> {
-        let workload = &options.workload;
+        let workload = match &options.workload {
+            StreamLoad::Workload(workload) => workload,
+            StreamLoad::Job(job, _) => {
+                let workload = job.workload(facts.space, seed);
+                let workload =
+                    workload.map_err(|error| Failure::from(error).context(format!("job `{}`", job.name)))?;
+                return Ok(Box::new(move || Box::new(workload)));
+            }
+        };
         let context = |error: seeklab_core::DescriptionError| {
             Failure::from(error).context(format!("--workload `{}`", workload.name))
         };

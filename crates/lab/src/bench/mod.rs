@@ -7,6 +7,7 @@
 
 mod course;
 mod figures;
+mod fio;
 mod load;
 mod made;
 mod options;
@@ -41,7 +42,8 @@ pub use figures::{
     BenchFigures, CostFigures, CountFigures, HungFigures, IntervalFigures, LoadFigures, OperationFigures,
     ResponseTimes, ServiceTimes,
 };
-pub use options::{BenchOptions, PhaseOptions, StreamOptions, TargetChoice};
+pub use fio::{FioArrivals, FioLoad, FioOptions, FioSize, FioWorkload, read as read_fio};
+pub use options::{BenchOptions, PhaseOptions, StreamLoad, StreamOptions, TargetChoice};
 pub use phases::{PhaseFigures, SteadyChangeFigures, SteadyFigures, StreamFigures};
 pub use plan_file::{PlanOverrides, document as plan_document, page as plan_page, read as read_plan};
 pub use rates::{FoundRateFigures, OfferedRate, TrialFigures, with_rates};
@@ -208,8 +210,7 @@ fn failure(options: &BenchOptions, loads: &[Vec<Load>], phases: &[PhaseRun]) -> 
 fn check_outputs(options: &BenchOptions) -> Result<(), Failure> {
     let streams = || options.phases.iter().flat_map(|phase| &phase.streams);
     let inputs = || {
-        let named = streams().flat_map(|stream| {
-            let workload = &stream.workload;
+        let named = streams().filter_map(|stream| stream.workload.workload()).flat_map(|workload| {
             [Some(PathBuf::from(&workload.name)), workload.trace().map(PathBuf::from), workload.shape.clone()]
         });
         named.flatten().chain(options.inputs.iter().cloned()).chain(targets::paths(options))

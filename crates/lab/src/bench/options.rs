@@ -11,7 +11,9 @@ use std::path::PathBuf;
 use seeklab_bench::{Late, Ramp, SteadyRule};
 use seeklab_core::{ByteSize, Duration, Seed};
 use seeklab_emulator::clock::Pacing;
+use seeklab_workloads::Retries;
 
+use super::fio::FioLoad;
 use crate::devices::Setup;
 use crate::estimate::Bound;
 use crate::workload::ResolvedWorkload;
@@ -87,7 +89,7 @@ pub struct StreamOptions {
     /// Place of its target in the options.
     pub target: usize,
     /// Workload.
-    pub workload: ResolvedWorkload,
+    pub workload: StreamLoad,
     /// The number of requests was chosen. Otherwise a synthetic workload with a time has no end of its own.
     pub is_counted: bool,
     /// Requests under way at a time at most [default: the population of a closed load, or 1024].
@@ -100,6 +102,41 @@ pub struct StreamOptions {
     pub batch: u32,
     /// Threads, each with a target of its own.
     pub threads: u32,
+}
+
+/// Workload of a stream.
+#[derive(Debug, Clone)]
+pub enum StreamLoad {
+    /// A workload of the grammar, a trace or an application.
+    Workload(ResolvedWorkload),
+    /// A job of fio.
+    Job(FioLoad, Retries),
+}
+
+impl StreamLoad {
+    /// Name as given by the user.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Workload(workload) => &workload.name,
+            Self::Job(job, _) => &job.name,
+        }
+    }
+
+    /// Attempts after a request failed.
+    pub const fn retries(&self) -> Retries {
+        match self {
+            Self::Workload(workload) => workload.retries,
+            Self::Job(_, retries) => *retries,
+        }
+    }
+
+    /// The workload, unless it is a job of fio.
+    pub const fn workload(&self) -> Option<&ResolvedWorkload> {
+        match self {
+            Self::Workload(workload) => Some(workload),
+            Self::Job(..) => None,
+        }
+    }
 }
 
 impl PhaseOptions {

@@ -142,7 +142,7 @@ impl StreamFigures {
             target_kind: TargetKind::of(address).0.name,
             capacity_bytes: space.capacity_blocks.saturating_mul(space.block_size.as_bytes()),
             block_size_bytes: space.block_size.as_bytes(),
-            workload: stream.workload.name.clone(),
+            workload: stream.workload.name().to_owned(),
             threads: stream.threads,
             outstanding_max: of_stream.plan.outstanding_max,
             load: LoadFigures::of(&totals.part, totals.elapsed()),

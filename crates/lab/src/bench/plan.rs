@@ -40,7 +40,7 @@ pub(super) fn stream(options: &StreamOptions, load: &Load) -> StreamPlan {
     StreamPlan {
         outstanding_max: outstanding_max(options, load),
         late: if load.population.is_some() { Late::Queue } else { options.late },
-        retries: options.workload.retries,
+        retries: options.workload.retries(),
         timeout: options.timeout,
         batch: options.batch,
         device: options.target as u16,

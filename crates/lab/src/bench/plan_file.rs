@@ -18,7 +18,7 @@ use seeklab_workloads::{Retries, WorkloadSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::options::{BenchOptions, PhaseOptions, StreamOptions, TargetChoice};
+use super::options::{BenchOptions, PhaseOptions, StreamLoad, StreamOptions, TargetChoice};
 use crate::devices::Setup;
 use crate::entry::Entry;
 use crate::failure::Failure;
@@ -392,7 +392,7 @@ impl Reading<'_> {
         Ok(StreamOptions {
             name: table.name.unwrap_or_else(|| (number + 1).to_string()),
             target: targets.find(target),
-            workload: from_spec(&name, spec, &options).map_err(located)?,
+            workload: StreamLoad::Workload(from_spec(&name, spec, &options).map_err(located)?),
             is_counted: requests.is_some(),
             outstanding_max: table.outstanding_max,
             late: match table.late {

@@ -16,9 +16,11 @@ use seeklab_workloads::{Rate, WorkloadSpec};
 use serde::Serialize;
 
 use super::figures::{LoadFigures, six_decimals};
-use super::options::{BenchOptions, PhaseOptions, StreamOptions};
+use super::fio::{FioArrivals, FioLoad};
+use super::options::{BenchOptions, PhaseOptions, StreamLoad, StreamOptions};
 use crate::estimate::Bound;
 use crate::failure::Failure;
+use crate::workload::ResolvedWorkload;
 
 /// Width of the interval that holds the highest rate, in percent of the rate.
 const WIDTH_PCT: f64 = 0.5;
@@ -109,15 +111,18 @@ fn rate_of(options: &BenchOptions, option: &str) -> Result<f64, Failure> {
     }
     let stream = &options.phases[0].streams[0];
     offered_per_s(stream).ok_or_else(|| {
-        Failure::new(format!("{option}: `{}` has no rate of arrivals", stream.workload.name))
+        Failure::new(format!("{option}: `{}` has no rate of arrivals", stream.workload.name()))
             .hint("choose a synthetic open load, for example poisson=100/s")
     })
 }
 
 /// Mean rate of the arrivals of a stream per second; `None` of a load whose requests wait for completions, or of a trace.
 pub(super) fn offered_per_s(stream: &StreamOptions) -> Option<f64> {
-    match &stream.workload.spec {
-        WorkloadSpec::Synthetic(spec) => spec.arrivals.rate_per_s(),
+    match &stream.workload {
+        StreamLoad::Job(FioLoad { arrivals: FioArrivals::Open { per_s, .. }, .. }, _) => Some(*per_s),
+        StreamLoad::Workload(ResolvedWorkload { spec: WorkloadSpec::Synthetic(spec), .. }) => {
+            spec.arrivals.rate_per_s()
+        }
         _ => None,
     }
 }
@@ -125,8 +130,15 @@ pub(super) fn offered_per_s(stream: &StreamOptions) -> Option<f64> {
 /// The only phase with another rate.
 fn at_rate(phase: &PhaseOptions, name: String, per_s: f64) -> Option<PhaseOptions> {
     let mut phase = PhaseOptions { name, ..phase.clone() };
-    let WorkloadSpec::Synthetic(spec) = &mut phase.streams[0].workload.spec else { return None };
-    spec.arrivals = spec.arrivals.with_rate(per_s)?;
+    match &mut phase.streams[0].workload {
+        StreamLoad::Workload(ResolvedWorkload { spec: WorkloadSpec::Synthetic(spec), .. }) => {
+            spec.arrivals = spec.arrivals.with_rate(per_s)?;
+        }
+        StreamLoad::Job(FioLoad { arrivals: FioArrivals::Open { per_s: of_job, .. }, .. }, _) => {
+            *of_job = per_s
+        }
+        _ => return None,
+    }
     Some(phase)
 }
 
