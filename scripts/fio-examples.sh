@@ -15,6 +15,7 @@ for file in "$folder"/*.fio; do
     timeout "$seconds" "$seeklab" bench "$file" --on model:constant --interval 0s --json >out.json 2>err.txt || code=$?
     case $code in
     0) ran=$((ran + 1)); echo "$name: runs, $(jq '.requests' out.json) requests" ;;
+    1) ran=$((ran + 1)); echo "$name: runs, $(jq '.requests' out.json) requests; $(grep '^error' err.txt)" ;;
     124) long=$((long + 1)); echo "$name: long" ;;
     2)
         refused=$((refused + 1)); echo "$name: $(sed -n 's/^error: [^,:]*[,:] //p' err.txt | head -1)"

@@ -53,6 +53,7 @@ const WITHOUT_EFFECT: &[&str] = &[
     "slat_percentiles",
     "softrandommap",
     "thread",
+    "threads",
     "unified_rw_reporting",
     "unlink",
     "userspace_reap",
