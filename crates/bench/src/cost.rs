@@ -50,3 +50,13 @@ impl Cost {
         self.user + self.kernel
     }
 }
+
+impl std::ops::AddAssign for Cost {
+    fn add_assign(&mut self, other: Self) {
+        self.user += other.user;
+        self.kernel += other.kernel;
+        self.waits += other.waits;
+        self.preemptions += other.preemptions;
+        self.system_calls += other.system_calls;
+    }
+}

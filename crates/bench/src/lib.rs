@@ -25,9 +25,11 @@ mod measurement;
 mod part;
 mod plan;
 mod records;
+mod rounds;
 mod run;
 mod signature;
 mod slots;
+mod steady;
 pub mod target;
 pub mod verify;
 mod worker;
@@ -38,6 +40,10 @@ pub use dealt::Dealt;
 pub use error::BenchError;
 pub use measurement::{Interval, Measurement, Totals, Unfinished};
 pub use part::{Direction, Part};
-pub use plan::{Late, Plan, Ramp};
-pub use run::{Lane, Listener, measure};
+pub use plan::{Late, Plan, Ramp, StreamPlan};
+pub use run::{Lane, Listener, Stream, measure};
 pub use signature::{Signature, signature_of};
+pub use steady::{
+    STEADY_RANGE_PCT, STEADY_ROUNDS, STEADY_SLOPE_PCT, SteadyChange, SteadyFigure, SteadyRule, SteadyTrack,
+    SteadyWindow,
+};

@@ -5,6 +5,7 @@ use seeklab_core::{Duration, Instant, Operation, Request};
 use crate::cost::Cost;
 use crate::error::TargetError;
 use crate::part::Part;
+use crate::steady::SteadyTrack;
 
 /// Figures of one interval on all threads.
 #[derive(Debug, Clone)]
@@ -13,6 +14,8 @@ pub struct Interval {
     pub index: u64,
     /// Its figures.
     pub part: Part,
+    /// The figures of each stream.
+    pub streams: Vec<Part>,
     /// Threads that did not hand over their figures in time: their target holds them.
     pub silent_threads: u32,
 }
@@ -76,8 +79,12 @@ impl Totals {
 pub struct Measurement {
     /// Figures of the whole.
     pub totals: Totals,
+    /// Figures of each stream, without the cost of measuring.
+    pub streams: Vec<Totals>,
     /// Figures over time.
     pub intervals: Vec<Interval>,
+    /// The rounds of a plan that ends in the steady state.
+    pub steady: Option<SteadyTrack>,
     /// True if the caller stopped it.
     pub is_stopped: bool,
     /// Failure of the target as a whole, which ended the measurement early.

@@ -116,8 +116,15 @@ impl Part {
         self.merge_counts(other);
     }
 
-    /// Adds the figures of a later interval.
-    pub(crate) fn merge_counts(&mut self, other: &Self) {
+    /// Adds the figures of the interval that follows, whose end becomes that of this one.
+    pub(crate) fn merge_later(&mut self, later: &Self) {
+        (self.until, self.outstanding, self.queued) = (later.until, later.outstanding, later.queued);
+        (self.oldest, self.hung) = (later.oldest, later.hung);
+        self.merge_counts(later);
+    }
+
+    /// Adds the figures of a later interval, without its length.
+    pub fn merge_counts(&mut self, other: &Self) {
         for (direction, other) in self.operations.iter_mut().zip(&other.operations) {
             direction.merge(other);
         }

@@ -1,8 +1,10 @@
-//! The plan of a measurement: everything but target and workload.
+//! The plan of a measurement: everything but targets and workloads.
 
 use seeklab_core::Duration;
 use seeklab_emulator::clock::Pacing;
 use seeklab_workloads::Retries;
+
+use crate::steady::SteadyRule;
 
 /// Treatment of arrivals that find as many requests under way as are allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,31 +28,40 @@ pub enum Ramp {
     Requests(u64),
 }
 
-/// The plan of a measurement.
+/// The plan of a phase: what holds for all of its streams.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// Requests under way at a time at most, on all threads together.
-    pub outstanding_max: u32,
-    /// Treatment of arrivals beyond that.
-    pub late: Late,
-    /// Attempts after a request failed.
-    pub retries: Retries,
-    /// Time that is counted [default: until the workload ends].
+    /// Time that is counted [default: until the workloads end].
     pub duration: Option<Duration>,
+    /// End in the steady state, at the latest at the end of the duration.
+    pub steady: Option<SteadyRule>,
     /// Part before it that is not counted.
     pub ramp: Ramp,
     /// Length of an interval of the figures over time [default: one interval].
     pub interval: Option<Duration>,
-    /// Time after which a request counts as failed [default: never].
-    pub timeout: Option<Duration>,
-    /// Completions to wait for at a time. More than one costs less and is for closed loads only.
-    pub batch: u32,
     /// Trade of processor time for exact arrivals.
     pub pacing: Pacing,
     /// Hand every request to the listener.
     pub record: bool,
     /// The targets are models in virtual time.
     pub is_virtual: bool,
+}
+
+/// The plan of a stream: its target and workload are those of its lanes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamPlan {
+    /// Requests under way at a time at most, on all threads of the stream together.
+    pub outstanding_max: u32,
+    /// Treatment of arrivals beyond that.
+    pub late: Late,
+    /// Attempts after a request failed.
+    pub retries: Retries,
+    /// Time after which a request counts as failed [default: never].
+    pub timeout: Option<Duration>,
+    /// Completions to wait for at a time. More than one costs less and is for closed loads only.
+    pub batch: u32,
+    /// Number of its target in the rows of the trace.
+    pub device: u16,
 }
 
 impl Plan {
@@ -64,17 +75,26 @@ impl Plan {
 impl Default for Plan {
     fn default() -> Self {
         Self {
-            outstanding_max: 1024,
-            late: Late::Queue,
-            retries: Retries::default(),
             duration: None,
+            steady: None,
             ramp: Ramp::None,
             interval: Some(Duration::from_s(1)),
-            timeout: None,
-            batch: 1,
             pacing: Pacing::Balanced,
             record: false,
             is_virtual: false,
+        }
+    }
+}
+
+impl Default for StreamPlan {
+    fn default() -> Self {
+        Self {
+            outstanding_max: 1024,
+            late: Late::Queue,
+            retries: Retries::default(),
+            timeout: None,
+            batch: 1,
+            device: 0,
         }
     }
 }

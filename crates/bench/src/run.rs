@@ -1,9 +1,9 @@
-//! The course of a measurement: starts the workers, collects their figures, and ends on time.
+//! The course of a phase: starts the workers of all streams, collects their figures, and ends on time.
 //!
 //! ```text
-//! worker 0 ─┐  Part of interval k, rows, end
-//! worker 1 ─┼──▶ Collector ─▶ Interval k ─▶ Listener
-//!   …      ─┘         └──────▶ Measurement
+//! stream 0: worker 0 ─┐  Part of interval k, rows, end
+//!           worker 1 ─┼──▶ Collector ─▶ Interval k ─▶ Listener
+//! stream 1: worker 2 ─┘         └──────▶ Measurement
 //! ```
 //! # Scope and limits
 //! A worker whose target does not return from a system call hands nothing over. The collector then reports the age of
@@ -22,8 +22,9 @@ use crate::cost::Cost;
 use crate::error::BenchError;
 use crate::measurement::{Interval, Measurement, Totals, Unfinished};
 use crate::part::Part;
-use crate::plan::{Plan, Ramp};
+use crate::plan::{Plan, Ramp, StreamPlan};
 use crate::records::Merger;
+use crate::rounds::Rounds;
 use crate::target::Target;
 use crate::worker::{Worker, WorkerEnd};
 
@@ -45,6 +46,22 @@ impl Lane {
 impl std::fmt::Debug for Lane {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Lane").field("target", self.target.facts()).finish_non_exhaustive()
+    }
+}
+
+/// A stream of requests: its plan, and one lane for each of its threads.
+#[derive(Debug)]
+pub struct Stream {
+    /// The plan of the stream.
+    pub plan: StreamPlan,
+    /// Its threads.
+    pub lanes: Vec<Lane>,
+}
+
+impl Stream {
+    /// A stream.
+    pub fn new(plan: StreamPlan, lanes: Vec<Lane>) -> Self {
+        Self { plan, lanes }
     }
 }
 
@@ -115,25 +132,48 @@ pub(crate) struct Shared {
     ramp_ended: AtomicU64,
     /// Begin of the time that counts in nanoseconds plus one; zero before it is known.
     begin: AtomicU64,
-    outstanding_max: u32,
+    /// Requests that each worker may have under way.
+    rooms: Vec<u32>,
     pulses: Vec<Pulse>,
+    /// The rounds of a phase that ends in its steady state.
+    rounds: Option<Rounds>,
 }
 
 impl Shared {
-    fn new(workers: usize, plan: &Plan) -> Self {
+    fn new(streams: &[Stream], plan: &Plan) -> Self {
+        let rooms: Vec<u32> = streams.iter().flat_map(rooms).collect();
         Self {
             stop: AtomicBool::new(false),
             ramp_ended: AtomicU64::new(0),
             begin: AtomicU64::new(0),
-            outstanding_max: plan.outstanding_max,
-            pulses: (0..workers).map(|_| Pulse::default()).collect(),
+            pulses: rooms.iter().map(|_| Pulse::default()).collect(),
+            rounds: plan.steady.map(|rule| Rounds::new(rule, rooms.len())),
+            rooms,
         }
     }
 
-    /// Requests that a worker may have under way: its share of all, the first workers one more if that leaves a rest.
+    /// Requests that a worker may have under way.
     pub(crate) fn room(&self, worker: usize) -> u32 {
-        let workers = self.pulses.len() as u32;
-        self.outstanding_max / workers + u32::from((worker as u32) < self.outstanding_max % workers)
+        self.rooms[worker]
+    }
+
+    /// A worker hands over its figures of an interval.
+    pub(crate) fn round_over(&self, worker: usize, index: u64, part: &Part) {
+        if let Some(rounds) = &self.rounds {
+            rounds.handed(worker, index, part);
+        }
+    }
+
+    /// A worker hands over no more figures.
+    pub(crate) fn worker_ended(&self, worker: usize) {
+        if let Some(rounds) = &self.rounds {
+            rounds.worker_ended(worker);
+        }
+    }
+
+    /// Returns true if the phase is over because of its steady state.
+    pub(crate) fn is_steady(&self) -> bool {
+        self.rounds.as_ref().is_some_and(|rounds| rounds.end().is_some())
     }
 
     pub(crate) fn pulse(&self, worker: usize) -> &Pulse {
@@ -153,12 +193,19 @@ impl Shared {
     }
 }
 
+/// Requests that each worker of a stream may have under way: an equal share, the first workers one more if that leaves a
+/// rest.
+fn rooms(stream: &Stream) -> impl Iterator<Item = u32> + use<> {
+    let (all, workers) = (stream.plan.outstanding_max, stream.lanes.len() as u32);
+    (0..workers).map(move |worker| all / workers + u32::from(worker < all % workers))
+}
+
 /// Time between two looks for a request to stop.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(50);
 /// Time that a worker may be late with its figures of an interval.
 const PATIENCE: Duration = Duration::from_ms(500);
 
-/// Measures: one thread for each lane, all on `clock`.
+/// Measures one phase: one thread for each lane of each stream, all on `clock`.
 ///
 /// # Errors
 /// A target that fails as a whole before anything was measured, or no thread. What was measured before a target failed is
@@ -166,13 +213,18 @@ const PATIENCE: Duration = Duration::from_ms(500);
 pub fn measure(
     plan: &Plan,
     clock: Clock,
-    lanes: Vec<Lane>,
+    streams: Vec<Stream>,
     listener: &mut dyn Listener,
 ) -> Result<Measurement, BenchError> {
-    let workers = lanes.len();
-    let shared = Arc::new(Shared::new(workers, plan));
+    let shared = Arc::new(Shared::new(&streams, plan));
+    let of_streams: Vec<usize> =
+        streams.iter().enumerate().flat_map(|(stream, of)| of.lanes.iter().map(move |_| stream)).collect();
+    let (workers, stream_count) = (of_streams.len(), streams.len());
     let (sender, messages) = channel();
-    for (index, Lane { target, workload }) in lanes.into_iter().enumerate() {
+    let lanes = streams
+        .into_iter()
+        .flat_map(|Stream { plan, lanes }| lanes.into_iter().map(move |lane| (plan.clone(), lane)));
+    for (index, (stream, Lane { target, workload })) in lanes.enumerate() {
         let (plan, of_worker, outlet) = (plan.clone(), Arc::clone(&shared), Outlet(sender.clone()));
         let is_pinned = workers > 1 && !plan.is_virtual;
         let work = move || {
@@ -180,7 +232,8 @@ pub fn measure(
                 pin(index);
             }
             wake_this_thread_exactly();
-            let worker = Worker::new(index, &plan, clock, target, workload(), &of_worker, outlet.clone());
+            let plans = (&plan, &stream);
+            let worker = Worker::new(index, plans, clock, target, workload(), &of_worker, outlet.clone());
             let end = worker.run();
             outlet.send(Message::End(index, Box::new(end)));
         };
@@ -197,6 +250,8 @@ pub fn measure(
         shared: &shared,
         listener,
         merger: Merger::new(workers),
+        stream_count,
+        of_streams,
         open: BTreeMap::new(),
         intervals: Vec::new(),
         ends: (0..workers).map(|_| None).collect(),
@@ -223,8 +278,14 @@ fn pin(index: usize) {
 
 /// An interval that some workers have handed over.
 struct Open {
-    part: Part,
+    streams: Vec<Part>,
     workers: BTreeSet<usize>,
+}
+
+impl Open {
+    fn begin(from: Instant, streams: usize) -> Self {
+        Self { streams: (0..streams).map(|_| Part::begin(from)).collect(), workers: BTreeSet::new() }
+    }
 }
 
 struct Collector<'a> {
@@ -233,6 +294,9 @@ struct Collector<'a> {
     shared: &'a Shared,
     listener: &'a mut dyn Listener,
     merger: Merger,
+    stream_count: usize,
+    /// The stream of each worker.
+    of_streams: Vec<usize>,
     /// Intervals that are not complete, by number.
     open: BTreeMap<u64, Open>,
     intervals: Vec<Interval>,
@@ -282,14 +346,16 @@ impl Collector<'_> {
     }
 
     fn take_part(&mut self, worker: usize, index: u64, part: &Part) {
+        let stream = self.of_streams[worker];
         // One that was closed without this worker takes its figures late.
         if let Some(interval) = self.intervals.get_mut(index as usize) {
             interval.part.merge_thread(part);
+            interval.streams[stream].merge_thread(part);
             return;
         }
-        let begin = || Open { part: Part::begin(part.from), workers: BTreeSet::new() };
-        let open = self.open.entry(index).or_insert_with(begin);
-        open.part.merge_thread(part);
+        let count = self.stream_count;
+        let open = self.open.entry(index).or_insert_with(|| Open::begin(part.from, count));
+        open.streams[stream].merge_thread(part);
         open.workers.insert(worker);
     }
 
@@ -303,12 +369,14 @@ impl Collector<'_> {
                 return;
             }
             let (index, open) = first.remove_entry();
-            self.close(index, open.part, 0);
+            self.close(index, open.streams, 0);
         }
     }
 
-    fn close(&mut self, index: u64, part: Part, silent_threads: u32) {
-        let interval = Interval { index, part, silent_threads };
+    fn close(&mut self, index: u64, streams: Vec<Part>, silent_threads: u32) {
+        let mut part = Part::begin(streams[0].from);
+        streams.iter().for_each(|stream| part.merge_thread(stream));
+        let interval = Interval { index, part, streams, silent_threads };
         self.listener.interval(&interval);
         self.intervals.push(interval);
     }
@@ -326,25 +394,27 @@ impl Collector<'_> {
                 return;
             }
             let is_ended = |index: usize| self.ends[index].is_some();
-            let silent: Vec<Instant> = (0..self.ends.len())
+            let silent: Vec<(usize, Instant)> = (0..self.ends.len())
                 .filter(|worker| !is_ended(*worker))
-                .filter_map(|worker| self.shared.pulse(worker).since())
-                .filter(|since| *since < until)
+                .filter_map(|worker| Some((worker, self.shared.pulse(worker).since()?)))
+                .filter(|(_, since)| *since < until)
                 .collect();
             if silent.is_empty() {
                 return;
             }
+            let count = self.stream_count;
             let open = self.open.remove(&index);
-            let mut part = open.map_or_else(|| Part::begin(begin + length * index), |open| open.part);
-            part.until = until;
-            for since in &silent {
+            let mut open = open.unwrap_or_else(|| Open::begin(begin + length * index, count));
+            open.streams.iter_mut().for_each(|part| part.until = until);
+            for (worker, since) in &silent {
                 let age = until.saturating_since(*since);
+                let part = &mut open.streams[self.of_streams[*worker]];
                 part.outstanding += 1;
                 part.hung += u64::from(age >= Plan::HUNG);
                 part.oldest = part.oldest.max(Some(age));
                 part.pause = part.pause.max(age);
             }
-            self.close(index, part, silent.len() as u32);
+            self.close(index, open.streams, silent.len() as u32);
         }
     }
 
@@ -359,60 +429,90 @@ impl Collector<'_> {
     /// Time after which the measurement ends without the workers that have not ended.
     fn deadline(&self) -> Option<Instant> {
         let planned = self.begin().zip(self.plan.duration).map(|(begin, duration)| begin + duration);
-        let end = [planned, self.stopped_at].into_iter().flatten().min()?;
+        let end = [planned, self.stopped_at, self.steady_end()].into_iter().flatten().min()?;
         Some(end + Plan::DRAIN + PATIENCE)
+    }
+
+    /// End of the round with which a steady state ends the phase.
+    fn steady_end(&self) -> Option<Instant> {
+        self.shared.rounds.as_ref()?.end()
     }
 
     fn finish(mut self) -> Result<Measurement, BenchError> {
         // Those that wait for a worker that does not come.
-        for (index, Open { part, workers }) in std::mem::take(&mut self.open) {
+        for (index, Open { streams, workers }) in std::mem::take(&mut self.open) {
             let silent = self.ends.len() - workers.len();
-            self.close(index, part, silent as u32);
+            self.close(index, streams, silent as u32);
         }
-        let now = self.clock.now();
-        let mut totals = Totals::default();
-        for (worker, end) in self.ends.iter().enumerate() {
-            if end.is_none() {
-                totals.silent_threads += 1;
-                let age = self.shared.pulse(worker).since().map(|since| now.saturating_since(since));
-                // The request is known to its worker alone.
-                let unknown = Unfinished { op: Operation::Read, lbn: 0, blocks: 0, age: Duration::ZERO };
-                totals.unfinished.extend(age.map(|age| Unfinished { age, ..unknown }));
-            }
+        if let Some(end) = self.steady_end() {
+            self.join_rest(end);
         }
-        let mut system_calls = 0;
-        let mut failure = None;
-        for end in self.ends.iter_mut().flatten() {
-            totals.unissued += end.unissued;
-            totals.unfinished.append(&mut end.unfinished);
-            totals.reconnections += end.reconnections;
-            system_calls += end.system_calls;
-            failure = failure.or(end.failure.take());
-        }
-        for interval in &self.intervals {
-            totals.part.merge_counts(&interval.part);
-        }
+        let steady = self.shared.rounds.as_ref().map(|rounds| rounds.track(&self.intervals));
+        let all: Vec<usize> = (0..self.ends.len()).collect();
+        let mut totals = self.totals(&all, |interval| &interval.part);
+        let of_stream = |stream: usize| {
+            let workers: Vec<usize> =
+                all.iter().copied().filter(|worker| self.of_streams[*worker] == stream).collect();
+            self.totals(&workers, |interval| &interval.streams[stream])
+        };
+        let streams: Vec<Totals> = (0..self.stream_count).map(of_stream).collect();
+        let failure = self.ends.iter_mut().flatten().find_map(|end| end.failure.take());
         let failure = match failure {
             Some(failure) if totals.part.attempts == 0 => return Err(failure.into()),
             failure => failure,
         };
-        let ends = || self.ends.iter().flatten();
+        if !self.plan.is_virtual {
+            let ends = || self.ends.iter().flatten();
+            let before = ends().find(|end| end.begin.is_some()).map(|end| end.cost_at_begin);
+            let system_calls = ends().map(|end| end.system_calls).sum();
+            let cost = Cost::of_process().since(before.unwrap_or_default());
+            totals.cost = Some(Cost { system_calls, ..cost });
+        }
+        let Self { intervals, is_stopped, .. } = self;
+        Ok(Measurement { totals, streams, intervals, steady, is_stopped, failure })
+    }
+
+    /// Joins what ended behind the last round to that round: it is no round of its own.
+    fn join_rest(&mut self, end: Instant) {
+        let rounds = self.intervals.iter().take_while(|interval| interval.part.from < end).count().max(1);
+        for rest in self.intervals.split_off(rounds.min(self.intervals.len())) {
+            let Some(last) = self.intervals.last_mut() else { return };
+            last.part.merge_later(&rest.part);
+            last.streams.iter_mut().zip(&rest.streams).for_each(|(part, rest)| part.merge_later(rest));
+        }
+    }
+
+    /// Figures of the whole time of some workers, whose share of an interval is `part`.
+    fn totals(&self, workers: &[usize], part: impl Fn(&Interval) -> &Part) -> Totals {
+        let now = self.clock.now();
+        let mut totals = Totals::default();
+        for worker in workers.iter().filter(|worker| self.ends[**worker].is_none()) {
+            totals.silent_threads += 1;
+            let age = self.shared.pulse(*worker).since().map(|since| now.saturating_since(since));
+            // The request is known to its worker alone.
+            let unknown = Unfinished { op: Operation::Read, lbn: 0, blocks: 0, age: Duration::ZERO };
+            totals.unfinished.extend(age.map(|age| Unfinished { age, ..unknown }));
+        }
+        let ends = || workers.iter().filter_map(|worker| self.ends[*worker].as_deref());
+        for end in ends() {
+            totals.unissued += end.unissued;
+            totals.unfinished.extend(&end.unfinished);
+            totals.reconnections += end.reconnections;
+        }
+        for interval in &self.intervals {
+            totals.part.merge_counts(part(interval));
+        }
         let first = ends().filter_map(|end| end.first).min();
         let begin = ends().filter_map(|end| end.begin).min().or(self.begin()).unwrap_or_default();
         let is_timed = self.plan.duration.is_some() || self.plan.ramp != Ramp::None;
         totals.begin = if is_timed { begin } else { first.unwrap_or(begin) };
         let last = totals.part.last_completion.unwrap_or(totals.begin);
         let planned = self.plan.duration.map(|duration| begin + duration);
-        let planned = [planned, self.stopped_at].into_iter().flatten().min();
+        let planned = [planned, self.stopped_at, self.steady_end()].into_iter().flatten().min();
         // A workload that ended before the duration did sets the end.
         let worked_until = ends().map(|end| end.end).max().unwrap_or(now);
         totals.end = planned.map_or(last, |planned| last.max(planned.min(worked_until)));
         (totals.part.from, totals.part.until) = (totals.begin, totals.end);
-        if !self.plan.is_virtual {
-            let before = ends().find(|end| end.begin.is_some()).map(|end| end.cost_at_begin);
-            let cost = Cost::of_process().since(before.unwrap_or_default());
-            totals.cost = Some(Cost { system_calls, ..cost });
-        }
-        Ok(Measurement { totals, intervals: self.intervals, is_stopped: self.is_stopped, failure })
+        totals
     }
 }

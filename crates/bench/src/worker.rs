@@ -23,7 +23,7 @@ use crate::cost::Cost;
 use crate::error::TargetError;
 use crate::measurement::Unfinished;
 use crate::part::Part;
-use crate::plan::{Late, Plan, Ramp};
+use crate::plan::{Late, Plan, Ramp, StreamPlan};
 use crate::records::Records;
 use crate::run::{Message, Outlet, Shared};
 use crate::slots::{Attempt, Slots};
@@ -60,6 +60,7 @@ pub(crate) struct WorkerEnd {
 pub(crate) struct Worker<'a> {
     index: usize,
     plan: &'a Plan,
+    stream: &'a StreamPlan,
     target: Box<dyn Target>,
     arrivals: Arrivals,
     slots: Slots,
@@ -93,7 +94,7 @@ pub(crate) struct Worker<'a> {
 impl<'a> Worker<'a> {
     pub(crate) fn new(
         index: usize,
-        plan: &'a Plan,
+        (plan, stream): (&'a Plan, &'a StreamPlan),
         clock: Clock,
         target: Box<dyn Target>,
         workload: Box<dyn Workload>,
@@ -104,6 +105,7 @@ impl<'a> Worker<'a> {
         Self {
             index,
             plan,
+            stream,
             arrivals: Arrivals::new(workload),
             slots: Slots::new(room),
             retries: VecDeque::new(),
@@ -160,6 +162,7 @@ impl<'a> Worker<'a> {
         if let Some(records) = self.records.take() {
             records.finish();
         }
+        self.shared.worker_ended(self.index);
         WorkerEnd {
             end,
             first: self.first,
@@ -193,7 +196,7 @@ impl<'a> Worker<'a> {
             }
             let wait = self.wait(now, held > 0);
             self.shared.pulse(self.index).end();
-            let at_least = self.plan.batch.min(self.slots.under_way()).max(1);
+            let at_least = self.stream.batch.min(self.slots.under_way()).max(1);
             self.target.poll(wait, at_least, &mut self.ended)?;
             self.take_ended();
         }
@@ -229,6 +232,7 @@ impl<'a> Worker<'a> {
             self.part.until = boundary;
             self.note_state(boundary);
             let part = std::mem::replace(&mut self.part, Part::begin(boundary));
+            self.shared.round_over(self.index, self.interval, &part);
             self.outlet.send(Message::Part(self.index, self.interval, Box::new(part)));
             self.interval += 1;
         }
@@ -250,7 +254,7 @@ impl<'a> Worker<'a> {
         if self.is_ended {
             return;
         }
-        if self.shared.stop.load(Ordering::Relaxed) {
+        if self.shared.stop.load(Ordering::Relaxed) || self.shared.is_steady() {
             self.end = Some(self.end.map_or(now, |end| end.min(now)));
         }
         if let Some(end) = self.end.filter(|end| *end <= now) {
@@ -262,7 +266,7 @@ impl<'a> Worker<'a> {
 
     /// Gives up attempts that exceed the time limit.
     fn give_up_late(&mut self, now: Instant) {
-        let Some(limit) = self.plan.timeout else { return };
+        let Some(limit) = self.stream.timeout else { return };
         if now < self.next_scan || self.slots.under_way() == 0 {
             return;
         }
@@ -302,7 +306,7 @@ impl<'a> Worker<'a> {
             let tag = self.slots.begin(attempt).expect("there is room");
             self.transfers.push(Transfer { tag, request: attempt.request });
         }
-        if self.plan.late == Late::Drop {
+        if self.stream.late == Late::Drop {
             while let Some(Arrived { intended, .. }) = self.arrivals.pop() {
                 self.part.dropped += u64::from(self.counts(intended));
             }
@@ -359,7 +363,8 @@ impl<'a> Worker<'a> {
         let retry = self.retries.front().map(|retry| retry.due);
         // Without room, only a completion helps.
         let arrives = self.slots.has_room() && self.target.is_ready();
-        let arrival = if arrives || self.plan.late == Late::Drop { self.arrivals.next_time() } else { None };
+        let arrival =
+            if arrives || self.stream.late == Late::Drop { self.arrivals.next_time() } else { None };
         let event = [arrival, retry.filter(|_| arrives)].into_iter().flatten().min();
         let boundary = self.begin.zip(self.plan.interval);
         let boundary = boundary.map(|(begin, length)| begin + length * (self.interval + 1));
@@ -369,7 +374,8 @@ impl<'a> Worker<'a> {
             _ => None,
         };
         let end = self.end.map(|end| if self.is_ended { end + Plan::DRAIN } else { end });
-        let scan = self.plan.timeout.filter(|_| self.slots.under_way() > 0).map(|_| self.next_scan.max(now));
+        let scan =
+            self.stream.timeout.filter(|_| self.slots.under_way() > 0).map(|_| self.next_scan.max(now));
         let Some(waiter) = &mut self.waiter else {
             // In virtual time nothing else happens before these.
             let next = [event, boundary.filter(|_| is_under_way || event.is_some()), ramp, end, scan];
@@ -428,8 +434,8 @@ impl<'a> Worker<'a> {
         let counts = self.counts(attempt.intended);
         self.part.statuses[status as usize] += u64::from(counts);
         self.write_row(attempt, (!is_given_up).then_some(completed), status, good_blocks);
-        if self.plan.retries.sends_again(status, attempt.number) && !self.is_ended {
-            let due = completed + self.plan.retries.after;
+        if self.stream.retries.sends_again(status, attempt.number) && !self.is_ended {
+            let due = completed + self.stream.retries.after;
             self.retries.push_back(Attempt { due, number: attempt.number + 1, ..*attempt });
             return;
         }
@@ -471,7 +477,7 @@ impl<'a> Worker<'a> {
             issue: Some(issued),
             start: Some(issued),
             completion: completed,
-            device: request.device,
+            device: self.stream.device,
             initiator: request.initiator,
             fua: request.fua,
             criticality: request.criticality,

@@ -17,6 +17,7 @@ pub mod devices;
 pub mod documents;
 pub mod drive;
 pub mod emulate;
+mod entry;
 pub mod estimate;
 pub mod events;
 pub mod experiment;

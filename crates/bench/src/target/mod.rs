@@ -13,13 +13,14 @@ mod file;
 mod idle;
 mod ring;
 
-use seeklab_core::{Device, Instant, Operation, Reclassification, Request, Status};
+use seeklab_core::{Instant, Operation, Reclassification, Request, Status};
 use seeklab_emulator::clock::{Clock, Wait};
 use seeklab_workloads::AddressSpace;
 
 pub use crate::error::TargetError;
 use crate::verify::Checker;
 pub(crate) use file::OpenFile;
+pub use model::SharedModel;
 
 /// Declares the module of each target. Each has a `KIND`.
 macro_rules! targets {
@@ -89,8 +90,8 @@ pub struct Opening<'a> {
     pub clock: Clock,
     /// Options.
     pub options: &'a TargetOptions,
-    /// Builds the model of that name.
-    pub device: &'a dyn Fn(&str) -> Result<Box<dyn Device>, String>,
+    /// The model of that name, which all threads share.
+    pub model: &'a dyn Fn(&str) -> Result<SharedModel, String>,
 }
 
 impl std::fmt::Debug for Opening<'_> {

@@ -1,10 +1,10 @@
 //! Intended times: the arrivals of the workload, whatever the target, the seed and the number of threads.
 
-use seeklab_bench::{Lane, Late, Plan, measure};
+use seeklab_bench::{Lane, Late, Plan, Stream, StreamPlan, measure};
 use seeklab_core::{Duration, Instant, Operation, Status, TraceRecord};
 use seeklab_emulator::clock::Clock;
 
-use crate::harness::{Heard, Ruled, open, options, run, synthetic, virtual_plan};
+use crate::harness::{Heard, Ruled, at_most, open, options, run, synthetic, virtual_plan};
 
 /// Kolmogorov-Smirnov distance of gaps to the exponential distribution of that mean.
 fn distance_to_exponential(gaps: &mut [f64], mean: f64) -> f64 {
@@ -29,7 +29,7 @@ fn poisson_arrivals_pass_a_kolmogorov_smirnov_test_over_a_thousand_seeds() {
     for seed in 0..1_000 {
         // Slower than the arrivals, and with so little room that most of them wait.
         let target = Box::new(Ruled::new(Duration::from_ms(3), |_| Some(Status::Ok)));
-        let (_, heard) = run(&Plan { outstanding_max: 2, ..virtual_plan() }, target, &line, seed);
+        let (_, heard) = run((&virtual_plan(), &at_most(2)), target, &line, seed);
         let mut last = Instant::ZERO;
         let gaps = arrivals(&heard.rows).into_iter().map(|arrival| {
             let gap = arrival.saturating_since(last);
@@ -48,9 +48,12 @@ fn poisson_arrivals_pass_a_kolmogorov_smirnov_test_over_a_thousand_seeds() {
 #[test]
 fn constant_arrivals_never_wait_for_a_slow_target() {
     let target = Box::new(Ruled::new(Duration::from_ms(50), |_| Some(Status::Ok)));
-    let plan = Plan { outstanding_max: 3, ..virtual_plan() };
-    let (measurement, heard) =
-        run(&plan, target, "random,size=4KiB,read=50%,constant=1000/s,requests=500", 1);
+    let (measurement, heard) = run(
+        (&virtual_plan(), &at_most(3)),
+        target,
+        "random,size=4KiB,read=50%,constant=1000/s,requests=500",
+        1,
+    );
     let expected: Vec<Instant> = (1..=500).map(|ms| Instant::from_ns(ms * 1_000_000)).collect();
     assert_eq!(arrivals(&heard.rows), expected);
     assert_eq!(measurement.totals.part.delayed, 497, "all but the first three found no room");
@@ -64,9 +67,9 @@ fn constant_arrivals_never_wait_for_a_slow_target() {
 #[test]
 fn late_arrivals_are_left_out_and_counted_on_request() {
     let target = Box::new(Ruled::new(Duration::from_ms(50), |_| Some(Status::Ok)));
-    let plan = Plan { outstanding_max: 3, late: Late::Drop, ..virtual_plan() };
+    let stream = StreamPlan { late: Late::Drop, ..at_most(3) };
     let (measurement, heard) =
-        run(&plan, target, "random,size=4KiB,read=50%,constant=1000/s,requests=500", 1);
+        run((&virtual_plan(), &stream), target, "random,size=4KiB,read=50%,constant=1000/s,requests=500", 1);
     let part = &measurement.totals.part;
     assert_eq!(part.dropped + part.requests(), 500);
     // Three each 50 ms.
@@ -84,8 +87,9 @@ fn threads_change_neither_requests_nor_arrivals() {
             Lane::new(target, workload)
         });
         let mut heard = Heard::default();
-        let plan = Plan { record: true, outstanding_max: 64, ..Plan::default() };
-        let measurement = measure(&plan, clock, lanes.collect(), &mut heard).unwrap();
+        let plan = Plan { record: true, ..Plan::default() };
+        let measurement =
+            measure(&plan, clock, vec![Stream::new(at_most(64), lanes.collect())], &mut heard).unwrap();
         assert_eq!(measurement.totals.part.requests() as usize, heard.rows.len());
         assert!(arrivals(&heard.rows).is_sorted());
         heard.rows

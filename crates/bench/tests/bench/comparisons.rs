@@ -4,14 +4,14 @@ use seeklab_analysis::{RepetitionChange, ThresholdVerdict};
 use seeklab_bench::Plan;
 use seeklab_core::Seed;
 
-use crate::harness::{device, model, options, run, virtual_plan};
+use crate::harness::{any_number, device, model, options, run, virtual_plan};
 
 /// The 99th percentile of the response times of a run in virtual time, in milliseconds.
 fn p99_ms(seed: u64, overrides: &[(&str, &str)]) -> f64 {
     let target = model(device("cheetah-36es", overrides), &options(100_000));
     let plan = Plan { record: false, ..virtual_plan() };
     let line = "random,size=4KiB,read=70%,poisson=60/s,requests=600";
-    let (measurement, _) = run(&plan, target, line, seed);
+    let (measurement, _) = run((&plan, &any_number()), target, line, seed);
     measurement.totals.part.response().quantile(0.99).unwrap().as_ms()
 }
 

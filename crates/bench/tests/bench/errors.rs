@@ -1,10 +1,10 @@
 //! Errors are never I/O, and requests that never return are reported while they hang.
 
-use seeklab_bench::Plan;
+use seeklab_bench::{Plan, StreamPlan};
 use seeklab_core::{Duration, Instant, Status};
 use seeklab_workloads::Retries;
 
-use crate::harness::{Heard, Ruled, open, options, run, run_until, virtual_plan};
+use crate::harness::{Heard, Ruled, any_number, at_most, open, options, run, run_until, virtual_plan};
 
 const MS: Duration = Duration::from_ms(1);
 
@@ -13,7 +13,7 @@ fn failed_requests_count_in_no_rate_and_no_time() {
     let status = |number: u64| Some(if number.is_multiple_of(2) { Status::MediumError } else { Status::Ok });
     let target = Box::new(Ruled::new(MS, status));
     let line = "random,size=4KiB,read=100%,closed=1,requests=1000";
-    let (measurement, heard) = run(&virtual_plan(), target, line, 1);
+    let (measurement, heard) = run((&virtual_plan(), &any_number()), target, line, 1);
     let part = &measurement.totals.part;
     assert_eq!((part.requests(), part.failed, part.errors(), part.attempts), (500, 500, 500, 1_000));
     assert_eq!(part.statuses[Status::MediumError as usize], 500);
@@ -29,8 +29,9 @@ fn retried_request_is_timed_from_its_first_intended_start() {
     let status = |number: u64| Some(if number % 3 < 2 { Status::Aborted } else { Status::Ok });
     let target = Box::new(Ruled::new(MS, status));
     let retries = Retries { count: 2, after: Duration::from_ms(10) };
-    let plan = Plan { retries, ..virtual_plan() };
-    let (measurement, heard) = run(&plan, target, "random,size=4KiB,read=100%,closed=1,requests=100", 1);
+    let stream = StreamPlan { retries, ..any_number() };
+    let (measurement, heard) =
+        run((&virtual_plan(), &stream), target, "random,size=4KiB,read=100%,closed=1,requests=100", 1);
     let part = &measurement.totals.part;
     assert_eq!(
         (part.requests(), part.retried, part.retries, part.errors(), part.failed),
@@ -47,7 +48,7 @@ fn hung_request_shows_its_age_in_every_interval_and_the_run_ends_on_time() {
     let target = Box::new(Ruled::new(MS, |number| (number != 99).then_some(Status::Ok)));
     let plan = Plan { duration: Some(Duration::from_s(5)), ..virtual_plan() };
     let line = "random,size=4KiB,read=100%,constant=100/s,requests=1000000";
-    let (measurement, heard) = run(&plan, target, line, 1);
+    let (measurement, heard) = run((&plan, &any_number()), target, line, 1);
     let ages: Vec<f64> = measurement
         .intervals
         .iter()
@@ -67,13 +68,10 @@ fn hung_request_shows_its_age_in_every_interval_and_the_run_ends_on_time() {
 #[test]
 fn request_beyond_its_time_limit_fails_and_its_slot_stays_taken() {
     let target = Box::new(Ruled::new(MS, |number| (number != 99).then_some(Status::Ok)));
-    let plan = Plan {
-        duration: Some(Duration::from_s(5)),
-        timeout: Some(Duration::from_ms(200)),
-        outstanding_max: 2,
-        ..virtual_plan()
-    };
-    let (measurement, _) = run(&plan, target, "random,size=4KiB,read=100%,closed=2,requests=1000000", 1);
+    let plan = Plan { duration: Some(Duration::from_s(5)), ..virtual_plan() };
+    let stream = StreamPlan { timeout: Some(Duration::from_ms(200)), ..at_most(2) };
+    let (measurement, _) =
+        run((&plan, &stream), target, "random,size=4KiB,read=100%,closed=2,requests=1000000", 1);
     let part = &measurement.totals.part;
     assert_eq!((part.statuses[Status::Timeout as usize], part.failed), (1, 1));
     // The member that waited goes on when the other slot is free: half of the requests are missing.
@@ -85,10 +83,10 @@ fn request_beyond_its_time_limit_fails_and_its_slot_stays_taken() {
 fn stop_ends_the_run_with_the_figures_so_far() {
     let clock = seeklab_emulator::clock::Clock::start();
     let target = open("null", clock, &options(8)).unwrap();
-    let plan = Plan { interval: Some(Duration::from_ms(20)), outstanding_max: 8, ..Plan::default() };
+    let plan = Plan { interval: Some(Duration::from_ms(20)), ..Plan::default() };
     let heard = Heard { stops_after_intervals: Some(3), ..Heard::default() };
     let line = "random,size=4KiB,read=100%,closed=8,requests=1000000000000";
-    let (measurement, _) = run_until(&plan, target, line, 1, heard);
+    let (measurement, _) = run_until((&plan, &at_most(8)), target, line, 1, heard);
     assert!(measurement.is_stopped && measurement.totals.part.requests() > 0);
     assert!(measurement.totals.elapsed() >= Duration::from_ms(60));
     assert!(measurement.totals.unfinished.is_empty());

@@ -14,7 +14,7 @@ use seeklab_emulator::frontend::{Stop, serve};
 use seeklab_emulator::pacer::{Options, Pacer};
 use seeklab_emulator::store::Store;
 
-use crate::harness::{open, options, run};
+use crate::harness::{at_most, open, options, run};
 
 const SIZE_BYTES: u64 = 16 << 20;
 
@@ -64,9 +64,9 @@ fn export_is_measured_with_many_requests_outstanding() {
     let clock = Clock::start();
     let target = open(&serving.uri.to_string(), clock, &options(32)).unwrap();
     assert_eq!(target.facts().space.capacity_blocks, SIZE_BYTES / 512);
-    let plan = Plan { record: true, outstanding_max: 32, ..Plan::default() };
+    let plan = Plan { record: true, ..Plan::default() };
     let line = "random,size=4KiB,read=50%,closed=32,requests=4000";
-    let (measurement, heard) = run(&plan, target, line, 1);
+    let (measurement, heard) = run((&plan, &at_most(32)), target, line, 1);
     let part = &measurement.totals.part;
     assert_eq!((part.requests(), part.errors(), heard.rows.len()), (4_000, 0, 4_000));
     assert!(part.operations[Operation::Write as usize].requests > 1_800);
@@ -94,9 +94,8 @@ fn service_times_are_at_least_those_of_the_emulated_device() {
     // 10 ms for each request.
     let serving = Serving::start("constant");
     let target = open(&serving.uri.to_string(), Clock::start(), &options(4)).unwrap();
-    let plan = Plan { outstanding_max: 4, ..Plan::default() };
     let line = "random,size=4KiB,read=100%,closed=1,requests=20";
-    let (measurement, _) = run(&plan, target, line, 1);
+    let (measurement, _) = run((&Plan::default(), &at_most(4)), target, line, 1);
     let shortest = measurement.totals.part.service().moments().min().unwrap();
     assert!(shortest >= 9_900_000.0, "{shortest} ns");
     assert_eq!(measurement.totals.part.requests(), 20);

@@ -3,12 +3,12 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use seeklab_bench::Plan;
 use seeklab_bench::target::{Target, TargetError, TargetOptions};
+use seeklab_bench::{Plan, StreamPlan};
 use seeklab_core::{Operation, Status};
 use seeklab_emulator::clock::Clock;
 
-use crate::harness::{open, options, run};
+use crate::harness::{at_most, open, options, run};
 
 const SIZE_BYTES: u64 = 8 << 20;
 
@@ -52,8 +52,8 @@ fn every_write_lands_at_its_address_and_reads_are_whole() {
             let line = format!(
                 "sequential,size={size},align={size},read=0%,closed={outstanding},requests={requests}"
             );
-            let plan = Plan { record: true, outstanding_max: outstanding, ..Plan::default() };
-            let (measurement, heard) = run(&plan, target, &line, 1);
+            let (plan, stream) = (Plan { record: true, ..Plan::default() }, at_most(outstanding));
+            let (measurement, heard) = run((&plan, &stream), target, &line, 1);
             let part = &measurement.totals.part;
             assert_eq!(
                 (part.requests(), part.errors(), part.bytes()),
@@ -65,7 +65,7 @@ fn every_write_lands_at_its_address_and_reads_are_whole() {
             }
             let target = opened(&format!("{kind}{path}"), &options(outstanding)).unwrap();
             let line = format!("random,size={size},read=100%,closed={outstanding},requests=300");
-            let (measurement, _) = run(&plan, target, &line, 1);
+            let (measurement, _) = run((&plan, &stream), target, &line, 1);
             assert_eq!((measurement.totals.part.requests(), measurement.totals.part.errors()), (300, 0));
         }
     }
@@ -76,9 +76,9 @@ fn batches_of_io_uring_cost_a_fraction_of_a_system_call() {
     let (_file, path) = file();
     let calls_per_request = |address: &str, population: u32, batch| {
         let target = opened(address, &options(population))?;
-        let plan = Plan { outstanding_max: population, batch, ..Plan::default() };
+        let (plan, stream) = (Plan::default(), StreamPlan { batch, ..at_most(population) });
         let line = format!("random,size=4KiB,read=100%,closed={population},requests=2000");
-        let (measurement, _) = run(&plan, target, &line, 1);
+        let (measurement, _) = run((&plan, &stream), target, &line, 1);
         let totals = measurement.totals;
         assert_eq!(totals.part.requests(), 2_000);
         Some(totals.cost.unwrap().system_calls as f64 / 2_000.0)
@@ -130,8 +130,12 @@ fn file_that_becomes_shorter_fails_the_reads_behind_its_end() {
         let (file, path) = file();
         let Some(target) = opened(&format!("{kind}{path}"), &options(4)) else { return };
         file.as_file().set_len(SIZE_BYTES / 2).unwrap();
-        let plan = Plan { outstanding_max: 4, ..Plan::default() };
-        let (measurement, _) = run(&plan, target, "random,size=4KiB,read=100%,closed=4,requests=1000", 1);
+        let (measurement, _) = run(
+            (&Plan::default(), &at_most(4)),
+            target,
+            "random,size=4KiB,read=100%,closed=4,requests=1000",
+            1,
+        );
         let part = &measurement.totals.part;
         assert_eq!(part.requests() + part.failed, 1_000);
         assert!((400..600).contains(&part.failed), "{kind} {}", part.failed);

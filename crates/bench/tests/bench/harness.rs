@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use seeklab_bench::target::{
-    Ended, Opening, Target, TargetError, TargetFacts, TargetKind, TargetOptions, Transfer,
+    Ended, Opening, SharedModel, Target, TargetError, TargetFacts, TargetKind, TargetOptions, Transfer,
 };
-use seeklab_bench::{Interval, Lane, Listener, Measurement, Plan, measure};
+use seeklab_bench::{Interval, Lane, Listener, Measurement, Plan, Stream, StreamPlan, measure};
 use seeklab_core::{ByteSize, Device, Duration, Instant, Seed, Status, TraceRecord};
 use seeklab_devices::layer::queue_before;
 use seeklab_devices::scheduler::SchedulerSpec;
@@ -35,7 +35,17 @@ impl Listener for Heard {
 
 /// A plan in virtual time that records.
 pub(crate) fn virtual_plan() -> Plan {
-    Plan { record: true, is_virtual: true, outstanding_max: 100_000, ..Plan::default() }
+    Plan { record: true, is_virtual: true, ..Plan::default() }
+}
+
+/// A stream that takes any number of requests.
+pub(crate) fn any_number() -> StreamPlan {
+    StreamPlan { outstanding_max: 100_000, ..StreamPlan::default() }
+}
+
+/// A stream of at most so many requests at a time.
+pub(crate) fn at_most(outstanding_max: u32) -> StreamPlan {
+    StreamPlan { outstanding_max, ..StreamPlan::default() }
 }
 
 /// Options of a target that reads and writes.
@@ -57,7 +67,7 @@ pub(crate) fn open(
     options: &TargetOptions,
 ) -> Result<Box<dyn Target>, TargetError> {
     let (kind, address) = TargetKind::of(address);
-    (kind.open)(address, &Opening { clock, options, device: &|name| Err(format!("no {name}")) })
+    (kind.open)(address, &Opening { clock, options, model: &|name| Err(format!("no {name}")) })
 }
 
 /// A device of the catalog with overrides, behind a queue that takes any number of requests.
@@ -78,10 +88,13 @@ pub(crate) fn built(description: &Description) -> Box<dyn Device> {
 
 /// A model as a target.
 pub(crate) fn model(device: Box<dyn Device>, options: &TargetOptions) -> Box<dyn Target> {
+    join(&SharedModel::new("model:x".to_owned(), device), options)
+}
+
+/// A model as the target of one more thread.
+pub(crate) fn join(model: &SharedModel, options: &TargetOptions) -> Box<dyn Target> {
     let kind = TargetKind::of("model:x").0;
-    let device = std::cell::RefCell::new(Some(device));
-    let build = |_: &str| device.take().ok_or_else(|| "built twice".to_owned());
-    let opening = Opening { clock: Clock::start(), options, device: &build };
+    let opening = Opening { clock: Clock::start(), options, model: &|_| Ok(model.clone()) };
     (kind.open)("x", &opening).unwrap()
 }
 
@@ -92,20 +105,26 @@ pub(crate) fn synthetic(line: &str, space: AddressSpace, seed: u64) -> Synthetic
 }
 
 /// Measures one target under a synthetic load.
-pub(crate) fn run(plan: &Plan, target: Box<dyn Target>, line: &str, seed: u64) -> (Measurement, Heard) {
-    run_until(plan, target, line, seed, Heard::default())
+pub(crate) fn run(
+    plans: (&Plan, &StreamPlan),
+    target: Box<dyn Target>,
+    line: &str,
+    seed: u64,
+) -> (Measurement, Heard) {
+    run_until(plans, target, line, seed, Heard::default())
 }
 
 /// As [`run`], with a listener.
 pub(crate) fn run_until(
-    plan: &Plan,
+    (plan, stream): (&Plan, &StreamPlan),
     target: Box<dyn Target>,
     line: &str,
     seed: u64,
     mut heard: Heard,
 ) -> (Measurement, Heard) {
     let workload = synthetic(line, target.facts().space, seed);
-    let measurement = measure(plan, Clock::start(), vec![Lane::new(target, workload)], &mut heard).unwrap();
+    let streams = vec![Stream::new(stream.clone(), vec![Lane::new(target, workload)])];
+    let measurement = measure(plan, Clock::start(), streams, &mut heard).unwrap();
     (measurement, heard)
 }
 

@@ -1,4 +1,4 @@
-//! Measurements from outside: arrivals, figures, errors, hangs, files, exports and leave to write.
+//! Measurements from outside: arrivals, figures, errors, hangs, streams, steady states, files, exports and leave to write.
 
 mod arrivals;
 mod claims;
@@ -10,4 +10,6 @@ mod harness;
 mod liar;
 mod models;
 mod stalls;
+mod steady;
+mod streams;
 mod verification;

@@ -1,10 +1,10 @@
 //! Models in virtual time: measured as they are simulated, to the nanosecond.
 
-use seeklab_bench::{Plan, Ramp};
+use seeklab_bench::{Plan, Ramp, Stream, StreamPlan, measure};
 use seeklab_core::{Arrival, Completion, Duration, Instant, Limits, Operation, Seed, Workload, simulate};
 use seeklab_workloads::{Retries, Retrying, Supplied, Synthetic, SyntheticSpec};
 
-use crate::harness::{built, device, model, options, run, virtual_plan};
+use crate::harness::{any_number, built, device, model, options, run, virtual_plan};
 
 type Row = (Instant, Instant, Operation, u64, u32);
 
@@ -37,7 +37,7 @@ fn measured_model_completes_at_the_times_of_the_simulated_one() {
             let mut workload = Synthetic::new(&spec, space, Seed(3), Supplied::default()).unwrap();
             let expected = simulated(&mut simulating, &mut workload);
             let target = model(device(name, &[]), &options(100_000));
-            let (measurement, heard) = run(&virtual_plan(), target, line, 3);
+            let (measurement, heard) = run((&virtual_plan(), &any_number()), target, line, 3);
             let measured: Vec<Row> = heard
                 .rows
                 .iter()
@@ -69,8 +69,9 @@ fn retried_requests_are_those_of_the_simulated_host() {
     let workload = Synthetic::new(&spec, space, Seed(3), Supplied::default()).unwrap();
     let mut retrying = Retrying::new(workload, retries);
     let expected = simulated(&mut simulating, &mut retrying);
-    let plan = Plan { retries, ..virtual_plan() };
-    let (measurement, heard) = run(&plan, model(built(&description), &options(100_000)), line, 3);
+    let stream = StreamPlan { retries, ..any_number() };
+    let (measurement, heard) =
+        run((&virtual_plan(), &stream), model(built(&description), &options(100_000)), line, 3);
     let measured: Vec<Row> = heard
         .rows
         .iter()
@@ -93,7 +94,7 @@ fn ramp_up_is_not_counted() {
     let line = "random,size=4KiB,read=100%,closed=4,requests=1000000";
     let counted = |ramp, duration| {
         let plan = Plan { ramp, duration: Some(duration), record: false, ..virtual_plan() };
-        let (measurement, _) = run(&plan, target(), line, 1);
+        let (measurement, _) = run((&plan, &any_number()), target(), line, 1);
         let totals = measurement.totals;
         (totals.begin, totals.elapsed(), totals.part.requests(), measurement.intervals.len())
     };
@@ -125,6 +126,7 @@ fn workload_without_requests_ends_without_figures() {
     let lanes = vec![seeklab_bench::Lane::new(target, Nothing)];
     let clock = seeklab_emulator::clock::Clock::start();
     let mut heard = crate::harness::Heard::default();
-    let measurement = seeklab_bench::measure(&virtual_plan(), clock, lanes, &mut heard).unwrap();
+    let measurement =
+        measure(&virtual_plan(), clock, vec![Stream::new(any_number(), lanes)], &mut heard).unwrap();
     assert_eq!((measurement.totals.part.attempts, measurement.totals.elapsed()), (0, Duration::ZERO));
 }

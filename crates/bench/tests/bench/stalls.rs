@@ -10,17 +10,16 @@ use seeklab_core::{Duration, Instant};
 use seeklab_devices::catalog;
 use seeklab_devices::fault::FaultParameters;
 
-use crate::harness::{built, model, options, run, virtual_plan};
+use crate::harness::{at_most, built, model, options, run, virtual_plan};
 
 fn stalled(outstanding_max: u32) -> seeklab_bench::Measurement {
     let mut description = catalog::find("constant").unwrap();
     description.set("service_time", "0.5ms").unwrap();
     let stall = FaultParameters::from_line("stall,at=10s,for=2s").unwrap();
     let description = description.beneath("fault", &stall).unwrap();
-    let plan =
-        Plan { outstanding_max, duration: Some(Duration::from_s(20)), record: false, ..virtual_plan() };
+    let plan = Plan { duration: Some(Duration::from_s(20)), record: false, ..virtual_plan() };
     let line = "random,size=4KiB,read=100%,constant=1000/s,requests=1000000";
-    run(&plan, model(built(&description), &options(outstanding_max)), line, 1).0
+    run((&plan, &at_most(outstanding_max)), model(built(&description), &options(outstanding_max)), line, 1).0
 }
 
 /// The closed form: the response time that the share `quantile` of 19,999 requests does not exceed.

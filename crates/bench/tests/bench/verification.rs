@@ -9,7 +9,7 @@ use seeklab_bench::target::Target;
 use seeklab_bench::verify::{
     Findings, Kind, PassOptions, RunState, Verification, VerifyOptions, verify_pass,
 };
-use seeklab_bench::{Lane, Plan, measure};
+use seeklab_bench::{Lane, Plan, Stream, StreamPlan, measure};
 use seeklab_core::{ByteSize, Duration};
 use seeklab_emulator::clock::Clock;
 
@@ -45,7 +45,7 @@ impl Trial {
 
     /// Runs a load with checks.
     fn run(&self, line: &str, seed: u64) {
-        run(&self.verification, vec![target(&self.served.uri)], line, seed, Plan::default());
+        run(&self.verification, vec![target(&self.served.uri)], line, seed, StreamPlan::default());
     }
 
     /// Writes every block once, a request of `size_bytes` after the other.
@@ -90,15 +90,16 @@ fn run(
     targets: Vec<Box<dyn Target>>,
     line: &str,
     seed: u64,
-    plan: Plan,
+    plan: StreamPlan,
 ) -> seeklab_bench::Measurement {
     let threads = targets.len() as u32;
     let lanes = targets.into_iter().enumerate().map(|(index, target)| {
         let workload = synthetic(line, target.facts().space, seed).share(index as u32, threads);
         Lane::new(verification.attach(target, index as u32, index as u32).unwrap(), workload)
     });
-    let plan = Plan { outstanding_max: 64 * threads, ..plan };
-    measure(&plan, Clock::start(), lanes.collect(), &mut Heard::default()).unwrap()
+    let plan = StreamPlan { outstanding_max: 64 * threads, ..plan };
+    let streams = vec![Stream::new(plan, lanes.collect())];
+    measure(&Plan::default(), Clock::start(), streams, &mut Heard::default()).unwrap()
 }
 
 /// Findings of one kind and of no other.
@@ -242,7 +243,7 @@ fn accidents_are_no_findings() {
     let targets = || -> Vec<_> { (0..2).map(|_| target(&served.uri)).collect() };
     let verification = Verification::new(&verify_options(), &*target(&served.uri), &served.uri, 2).unwrap();
     let line = format!("random,size=512B:1+4KiB:4+64KiB:1,read=50%,closed=64,requests={}", requests());
-    let plan = Plan { timeout: Some(Duration::from_ms(100)), ..Plan::default() };
+    let plan = StreamPlan { timeout: Some(Duration::from_ms(100)), ..StreamPlan::default() };
     let measurement = run(&verification, targets(), &line, 3, plan);
     let totals = &measurement.totals;
     assert!(totals.part.failed > 100 && totals.reconnections > 5, "{totals:?}");
@@ -266,7 +267,7 @@ fn nothing_is_found_in_files_under_many_threads() {
                 .unwrap();
         let targets = (0..2).map(|_| open(&address, Clock::start(), &options).unwrap()).collect();
         let line = "random,size=512B:1+4KiB:4+64KiB:1,read=50%,closed=32,requests=20000";
-        run(&verification, targets, line, 4, Plan::default());
+        run(&verification, targets, line, 4, StreamPlan::default());
         let findings = verification.findings();
         assert_no_alarm(&findings);
         assert!(findings.checked_blocks > 10_000, "{findings:?}");
@@ -320,7 +321,7 @@ fn killed_servers_are_no_findings_and_keep_what_was_flushed() {
             }
             (child, kills)
         });
-        let measurement = run(&verification, vec![target(&address)], &line, 5, Plan::default());
+        let measurement = run(&verification, vec![target(&address)], &line, 5, StreamPlan::default());
         is_over.store(true, Ordering::Relaxed);
         let (child, kills) = killer.join().unwrap();
         (measurement, child, kills)
@@ -400,7 +401,7 @@ fn ledger_beyond_its_memory_is_kept_in_a_file() {
     let options = VerifyOptions { ram: ByteSize::from_bytes(4096), ..verify_options() };
     let verification = Verification::new(&options, &*target(&trial.served.uri), "x", 1).unwrap();
     let line = "random,size=4KiB,read=50%,closed=8,requests=2000";
-    run(&verification, vec![target(&trial.served.uri)], line, 6, Plan::default());
+    run(&verification, vec![target(&trial.served.uri)], line, 6, StreamPlan::default());
     let findings = verification.findings();
     assert!(findings.memory_in_file && findings.memory_bytes >= 8 * BLOCKS && findings.count() == 0);
     assert!(findings.checked_blocks > 1_000);

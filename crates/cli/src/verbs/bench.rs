@@ -6,13 +6,18 @@ mod verify;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
-use seeklab_lab::bench::{BenchOptions, BenchResult, Late, Ramp, VerificationOptions, bench};
+use seeklab_lab::bench::{
+    BenchOptions, BenchResult, FioOptions, Late, OfferedRate, PhaseOptions, PlanOverrides, Ramp, StreamLoad,
+    StreamOptions, TargetChoice, VerificationOptions, bench, plan_document, plan_page, read_fio, read_plan,
+    with_rates,
+};
 use seeklab_lab::crates::core::{ByteSize, Duration, Seed};
 use seeklab_lab::crates::emulator::clock::Pacing;
 use seeklab_lab::crates::report::{Page, TextTable, folded, render_page_html};
+use seeklab_lab::estimate::Bound;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
-use seeklab_lab::workload::WorkloadOptions;
+use seeklab_lab::workload::{WorkloadOptions, resolve_workload};
 
 use super::arrivals::ArrivalFlags;
 use super::reading::input_path;
@@ -20,21 +25,35 @@ use super::replay::{ReplayFlags, parse_workload};
 use super::retries::RetryFlags;
 use super::setup::SetupFlags;
 use crate::delivery::Delivery;
-use crate::output::{json_text, print, print_json};
+use crate::output::{json_text, print, print_json, print_schema};
 use crate::standard_input::make_rereadable;
 
-const EXAMPLES: &str = "\
-Examples:
+const EXAMPLES: &str = r#"Examples:
   seeklab bench /dev/nvme0n1 -w random,read=100%,size=4KiB,closed=32 --duration 60s
   seeklab bench disk.img --create 4GiB -w random,read=70%,size=8KiB,poisson=2000/s --duration 30s --live
   seeklab bench 'nbd+unix:///?socket=/tmp/hp.sock' -w random,read=100%,size=4KiB,closed=4 --duration 10s
   seeklab bench model:cheetah-36es -w oltp,poisson=60/s --requests 100000 --json
+  seeklab bench null -w random,size=4KiB,poisson=10000/s --duration 5s --rates 10%,50%,100% --report curve.html
+  seeklab bench model:exponential -w random,read=100%,size=4KiB,poisson=50/s --requests 100000 --find-rate 'response_p99_ms<=100'
   seeklab bench /dev/sdb -w random,read=50%,size=4KiB,closed=32 --destroy /dev/sdb --verify --state sdb.state
   seeklab bench verify sdb.state
   seeklab bench compare before/ after/ --fail-if 'response_p99_ms +5%'
+  seeklab bench plan.toml --repeat 5 --report out.html
+  seeklab bench job.fio --skip-unknown --on model:cheetah-36es
+
+A plan is a TOML file with phases of several streams (all keys: seeklab bench --reference):
+  target = "model:cheetah-36es"
+  [[phases]]
+  name = "fill"
+  until = "steady"       # or duration = "60s", or requests = 10000
+  round = "10s"
+  [[phases.streams]]
+  workload = "sequential,size=64KiB,read=0%,closed=4"
+  [[phases.streams]]
+  workload = "random,size=4KiB,read=100%,poisson=20/s"
 
 Targets: a block device or a file (io_uring), psync:PATH (pread and pwrite), an NBD URI, model:DEVICE (in virtual time) and
-null, which measures this program itself. A workload that writes needs the name of the target a second time: --destroy.";
+null, which measures this program itself. A workload that writes needs the name of the target a second time: --destroy."#;
 
 /// Measures a target under a workload, with the response time of each request from its intended start.
 #[derive(Debug, Args)]
@@ -67,12 +86,33 @@ impl Arguments {
 /// Arguments of a measurement.
 #[derive(Debug, Args)]
 struct RunArguments {
-    /// Block device, file, NBD URI, model:DEVICE, psync:PATH or null
-    #[arg(required = true)]
+    /// Block device, file, NBD URI, model:DEVICE, psync:PATH or null; without --workload, a plan in TOML or a fio job file
+    #[arg(value_name = "TARGET|PLAN|JOBS", required_unless_present_any = ["schema", "reference"])]
     target: Option<String>,
     /// Workload: a trace, a TOML file, or a line that describes it. `-` is a trace or TOML on standard input
-    #[arg(long, short, value_name = "W", value_parser = parse_workload, required = true)]
+    #[arg(long, short, value_name = "W", value_parser = parse_workload)]
     workload: Option<String>,
+    /// Print the JSON schema of plans, for editors
+    #[arg(long, exclusive = true)]
+    schema: bool,
+    /// Print the keys of plans as a page in Markdown
+    #[arg(long, exclusive = true)]
+    reference: bool,
+    /// Measure an open load at these rates, one phase each: shares of its rate such as 50%, or rates such as 500/s
+    #[arg(long, value_name = "RATE,…", value_delimiter = ',', conflicts_with = "find_rate")]
+    rates: Vec<OfferedRate>,
+    /// Find the highest rate of an open load at which a figure keeps a bound, for example 'response_p99_ms<=20'
+    #[arg(long, value_name = "FIGURE<=VALUE")]
+    find_rate: Option<Bound>,
+    /// Leave out options of a fio job file that cannot be honoured, and list them
+    #[arg(long)]
+    skip_unknown: bool,
+    /// Send the requests of a fio job file to this target in place of its files
+    #[arg(long, value_name = "TARGET")]
+    on: Option<String>,
+    /// Run everything so many times, each time with a seed of its own [default: 1, or as the plan says]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    repeat: Option<u64>,
     /// Time that counts [default: until the workload ends]
     #[arg(long, value_name = "TIME")]
     duration: Option<Duration>,
@@ -82,38 +122,39 @@ struct RunArguments {
     /// Maximum number of requests [default: all of the workload, with --duration any number of a synthetic one]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     requests: Option<u64>,
-    /// Length of an interval of the figures over time, up to 1h. 0s: one interval of the whole
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
-    interval: Duration,
+    /// Length of an interval of the figures over time, up to 1h. 0s: one interval of the whole [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = parse_interval)]
+    interval: Option<Duration>,
     /// Requests of an open load under way at a time at most. Later arrivals wait [default: 1024, fewer if they are long]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16384))]
     outstanding_max: Option<u32>,
-    /// Treatment of arrivals that find as many requests under way
-    #[arg(long, value_name = "WHAT", value_enum, default_value = "queue")]
-    late: LateName,
+    /// Treatment of arrivals that find as many requests under way [default: queue]
+    #[arg(long, value_name = "WHAT", value_enum)]
+    late: Option<LateName>,
     /// Count a request as failed after this time [default: never]
     #[arg(long, value_name = "TIME", value_parser = parse_timeout)]
     timeout: Option<Duration>,
     #[command(flatten)]
     retries: RetryFlags,
     /// Threads, each with a connection or ring of its own on a processor of its own. The requests are the same for any number
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
-    threads: u32,
-    /// Wait for N completions at a time, which costs less processor time. For closed loads
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    batch: u32,
-    /// Trade processor time for exact arrivals
-    #[arg(long, value_enum, default_value = "balanced")]
-    pacing: PacingName,
+    /// [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    threads: Option<u32>,
+    /// Wait for N completions at a time, which costs less processor time. For closed loads [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    batch: Option<u32>,
+    /// Trade processor time for exact arrivals [default: balanced]
+    #[arg(long, value_enum)]
+    pacing: Option<PacingName>,
     /// Go through the page cache of this machine [default: pass it by (O_DIRECT)]
     #[arg(long)]
     buffered: bool,
     /// Make the target, a file of this size, fill it, and remove it at the end
     #[arg(long, value_name = "SIZE")]
     create: Option<ByteSize>,
-    /// Let the workload overwrite what the target holds: its name, typed again
+    /// Let the workload overwrite what the target holds: its name, typed again. Once for each target of a plan
     #[arg(long, value_name = "TARGET")]
-    destroy: Option<String>,
+    destroy: Vec<String>,
     /// Check that every read returns what was written, and stamp every write for it
     #[arg(long)]
     verify: bool,
@@ -132,9 +173,9 @@ struct RunArguments {
     shape: Option<PathBuf>,
     #[command(flatten)]
     setup: SetupFlags,
-    /// Seed of all random draws
-    #[arg(long, value_name = "N", default_value = "1")]
-    seed: Seed,
+    /// Seed of all random draws [default: 1, or as the plan says]
+    #[arg(long, value_name = "N")]
+    seed: Option<Seed>,
     /// Write every attempt at a request to a trace
     #[arg(long, value_name = "TRACE")]
     record: Option<PathBuf>,
@@ -152,7 +193,7 @@ struct RunArguments {
     json: Option<JsonFormat>,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum JsonFormat {
     /// The document of `seeklab schema bench`
     Seeklab,
@@ -212,15 +253,28 @@ fn parse_timeout(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Arguments that a subcommand does without.
-const REQUIRED: &str = "it is required where there is no subcommand";
-
 impl RunArguments {
     fn run(self, session: &Session) -> Result<(), Failure> {
-        let shape = self.shape.as_deref();
-        let workload = self.workload.as_deref().map(Path::new);
-        make_rereadable(session, workload.into_iter().chain(shape))?;
-        let options = self.options();
+        if self.schema {
+            return print_schema(&plan_document());
+        }
+        let Some(target) = self.target.clone() else { return print(&plan_page()) };
+        let options = match &self.workload {
+            Some(_) if self.skip_unknown || self.on.is_some() => {
+                return Err(Failure::new("--skip-unknown and --on are for fio job files")
+                    .hint("leave out --workload"));
+            }
+            Some(workload) => {
+                make_rereadable(session, [Path::new(workload)].into_iter().chain(self.shape.as_deref()))?;
+                let options = self.one_stream(target, workload)?;
+                if self.rates.is_empty() { options } else { with_rates(options, &self.rates)? }
+            }
+            None => self.plan(&target)?,
+        };
+        if self.json == Some(JsonFormat::Fio) && !(options.is_one_stream() && options.repetitions == 1) {
+            return Err(Failure::new("--json=fio: prints one stream, once")
+                .hint("print the phases and streams with --json"));
+        }
         let BenchResult { figures, page, fio, write_failure, failure } = bench(session, &options)?;
         let printed = match self.json {
             None => print(&text(&page)),
@@ -238,37 +292,113 @@ impl RunArguments {
             .finish()
     }
 
-    fn options(&self) -> BenchOptions {
-        BenchOptions {
-            target: self.target.clone().expect(REQUIRED),
-            setup: self.setup.setup(),
-            workload: self.workload.clone().expect(REQUIRED),
-            workload_options: WorkloadOptions {
-                arrivals: self.arrivals.mode(),
-                requests: self.requests,
-                retries: self.retries.retries(),
-                shape: self.shape.clone(),
-                ..self.replay.options()
-            },
-            seed: self.seed,
-            duration: self.duration,
-            ramp: self.ramp.unwrap_or_default(),
-            interval: self.interval,
+    /// The plan of one phase and one stream that the options describe.
+    fn one_stream(&self, address: String, workload: &str) -> Result<BenchOptions, Failure> {
+        let workload_options = WorkloadOptions {
+            arrivals: self.arrivals.mode(),
+            requests: self.requests,
+            retries: self.retries.retries(),
+            shape: self.shape.clone(),
+            ..self.replay.options()
+        };
+        let stream = StreamOptions {
+            name: "1".to_owned(),
+            target: 0,
+            workload: StreamLoad::Workload(Box::new(resolve_workload(workload, &workload_options)?)),
+            is_counted: self.requests.is_some(),
             outstanding_max: self.outstanding_max,
             late: match self.late {
-                LateName::Queue => Late::Queue,
-                LateName::Drop => Late::Drop,
+                None | Some(LateName::Queue) => Late::Queue,
+                Some(LateName::Drop) => Late::Drop,
             },
             timeout: self.timeout,
-            batch: self.batch,
-            threads: self.threads,
-            pacing: match self.pacing {
-                PacingName::Exact => Pacing::Exact,
-                PacingName::Balanced => Pacing::Balanced,
-                PacingName::Frugal => Pacing::Frugal,
-            },
-            buffered: self.buffered,
-            create: self.create,
+            batch: self.batch.unwrap_or(1),
+            threads: self.threads.unwrap_or(1),
+        };
+        let phase = PhaseOptions {
+            name: "1".to_owned(),
+            duration: self.duration,
+            steady: None,
+            ramp: self.ramp.unwrap_or_default(),
+            interval: self.interval.unwrap_or(Duration::from_s(1)),
+            streams: vec![stream],
+        };
+        let target =
+            TargetChoice { address, setup: self.setup.setup(), buffered: self.buffered, create: self.create };
+        Ok(self.beside(BenchOptions {
+            title: None,
+            targets: vec![target],
+            phases: vec![phase],
+            repetitions: self.repeat.unwrap_or(1),
+            find_rate: self.find_rate,
+            seed: self.seed.unwrap_or(Seed(1)),
+            pacing: self.pacing().unwrap_or(Pacing::Balanced),
+            destroy: Vec::new(),
+            verification: None,
+            record: None,
+            report: None,
+            folder: None,
+            live: false,
+            inputs: Vec::new(),
+            notes: Vec::new(),
+        }))
+    }
+
+    /// The plan of a file.
+    fn plan(&self, path: &str) -> Result<BenchOptions, Failure> {
+        let is_plan = path.ends_with(".toml");
+        if !is_plan && !path.ends_with(".fio") {
+            return Err(Failure::new(format!("`{path}`: has no workload")).hint(
+                "add --workload, or name a plan (a file that ends in .toml) or a fio job file (.fio)",
+            ));
+        }
+        if is_plan && (self.skip_unknown || self.on.is_some()) {
+            let option = if self.skip_unknown { "--skip-unknown" } else { "--on" };
+            return Err(Failure::new(format!("{option}: is for fio job files"))
+                .hint("a plan names its targets itself"));
+        }
+        let in_plan = [
+            ("--duration", self.duration.is_some()),
+            ("--rates", !self.rates.is_empty()),
+            ("--find-rate", self.find_rate.is_some()),
+            ("--ramp", self.ramp.is_some()),
+            ("--requests", self.requests.is_some()),
+            ("--outstanding-max", self.outstanding_max.is_some()),
+            ("--late", self.late.is_some()),
+            ("--timeout", self.timeout.is_some()),
+            ("--retries", self.retries.is_given()),
+            ("--threads", self.threads.is_some()),
+            ("--batch", self.batch.is_some()),
+            ("--buffered", self.buffered),
+            ("--create", self.create.is_some()),
+            ("--shape", self.shape.is_some()),
+            ("--open, --closed, --scaled, --think and --follow", self.arrivals.mode().is_some()),
+            ("--beyond, --format, --format-option and --block-size", self.replay.is_given()),
+            ("--set, --bare, --scheduler, --fault and --faults", self.setup.is_given()),
+        ];
+        if let Some((option, _)) = in_plan.into_iter().find(|(_, is_given)| *is_given) {
+            return Err(Failure::new(format!(
+                "{option}: `{path}` is a plan or a job file, which says that itself"
+            ))
+            .hint("write it there, or name a target and its --workload"));
+        }
+        let overrides = PlanOverrides {
+            seed: self.seed,
+            repetitions: self.repeat,
+            interval: self.interval,
+            pacing: self.pacing(),
+        };
+        let fio = FioOptions { skip_unknown: self.skip_unknown, target: self.on.as_deref() };
+        let options = match is_plan {
+            true => read_plan(Path::new(path), &overrides)?,
+            false => read_fio(Path::new(path), fio, &overrides)?,
+        };
+        Ok(self.beside(options))
+    }
+
+    /// The options with those of the outputs.
+    fn beside(&self, options: BenchOptions) -> BenchOptions {
+        BenchOptions {
             destroy: self.destroy.clone(),
             verification: self
                 .verify
@@ -277,7 +407,16 @@ impl RunArguments {
             report: self.report.clone(),
             folder: self.folder.clone(),
             live: self.live,
+            ..options
         }
+    }
+
+    fn pacing(&self) -> Option<Pacing> {
+        Some(match self.pacing? {
+            PacingName::Exact => Pacing::Exact,
+            PacingName::Balanced => Pacing::Balanced,
+            PacingName::Frugal => Pacing::Frugal,
+        })
     }
 }
 

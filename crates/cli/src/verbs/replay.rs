@@ -61,6 +61,14 @@ impl PartFlags {
 }
 
 impl ReplayFlags {
+    /// Returns true if one of them is given.
+    pub(crate) const fn is_given(&self) -> bool {
+        self.beyond.is_some()
+            || self.format.is_some()
+            || self.block_size.is_some()
+            || !self.format_option.is_empty()
+    }
+
     /// Options for the laboratory, the others at their defaults.
     pub(crate) fn options(&self) -> WorkloadOptions {
         WorkloadOptions {

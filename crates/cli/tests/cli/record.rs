@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::survive::client::{Client, READ, Request};
+use crate::survive::harness::until;
 
 /// A recording that runs in the background.
 struct Recorded {
@@ -222,7 +223,6 @@ fn killed_recording_leaves_its_rows_marked_as_cut() {
         assert_eq!(client.call(&Request::new(READ, number, number << 12, 1 << 12)).unwrap().error, 0);
     }
     // The rows are saved about a second later, but for the last, which waits for the next one.
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
     let requests = |path: &str| {
         let (code, document, problem) = seeklab(&["trace", "info", path, "--json"]);
         assert_eq!(code, Some(0), "{problem}");
@@ -231,9 +231,7 @@ fn killed_recording_leaves_its_rows_marked_as_cut() {
         assert!(info["notes"].to_string().contains("the trace is cut"), "{info}");
         info["requests"].as_u64().unwrap()
     };
-    while requests(&part) < 199 && std::time::Instant::now() < deadline {
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
+    until(|| if requests(&part) < 199 { Err("rows are missing".to_owned()) } else { Ok(()) });
     let other = at("other");
     std::fs::write(&other, vec![7; 1 << 20]).unwrap();
     let (code, _, problem) = seeklab(&["record", "--backing", &other, "-o", &trace]);

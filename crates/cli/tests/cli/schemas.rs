@@ -79,6 +79,8 @@ fn documents_of_devices_and_simulations_conform_to_their_schemas() {
             "bench",
             &["bench", "null", "-w", "random,size=4KiB,read=100%,closed=2,requests=1000", "--interval", "0s"],
         ),
+        ("bench", &["bench", "model:hp-c2247a", "-w", RANDOM, "--repeat", "2"]),
+        ("bench", &["bench", "model:constant", "-w", RANDOM, "--find-rate", "response_mean_ms<=12"]),
         ("schema", &["schema"]),
     ] {
         conforms(&bench, name, &bench.json(arguments));

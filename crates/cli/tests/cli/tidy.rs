@@ -122,6 +122,8 @@ fn banned_words_are_absent_from_names() {
                 "/learning/src/sweep/",
                 "/fio_json",
                 "/fio_output",
+                "/bench/fio/",
+                "/fio_jobs",
             ]
             .iter()
             .any(|part| path.to_string_lossy().contains(part))

@@ -1,10 +1,10 @@
 //! The caller's side of a measurement while it goes on: lines of figures, the trace, and the request to stop.
 
 use seeklab_bench::{Interval, Listener};
-use seeklab_core::TraceRecord;
+use seeklab_core::{Duration, Instant, TraceRecord};
 use seeklab_traces::{TraceError, TraceWriter};
 
-use super::BenchOptions;
+use super::{BenchOptions, PhaseOptions};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::session::Session;
@@ -12,20 +12,33 @@ use crate::session::Session;
 /// Shows and writes what happens.
 pub(super) struct Course<'a> {
     session: &'a Session,
-    is_live: bool,
+    options: &'a BenchOptions,
     progress: Progress,
     trace: Option<Box<dyn TraceWriter>>,
     write_error: Option<TraceError>,
+    /// Begin of the phase from the begin of the run.
+    from: Duration,
 }
 
 impl<'a> Course<'a> {
-    pub(super) fn new(
-        session: &'a Session,
-        options: &BenchOptions,
-        trace: Option<Box<dyn TraceWriter>>,
-    ) -> Self {
-        let progress = session.figures(&options.target);
-        Self { session, is_live: options.live, progress, trace, write_error: None }
+    pub(super) fn new(session: &'a Session, options: &'a BenchOptions) -> Self {
+        let addresses: Vec<&str> = options.targets.iter().map(|target| target.address.as_str()).collect();
+        let progress = session.figures(&addresses.join(", "));
+        let from = Duration::ZERO;
+        Self { session, options, progress, trace: None, write_error: None, from }
+    }
+
+    /// The run begins, with this trace.
+    pub(super) fn begin(&mut self, trace: Option<Box<dyn TraceWriter>>) {
+        self.trace = trace;
+    }
+
+    /// A phase begins, so long after the run.
+    pub(super) fn begin_phase(&mut self, phase: &PhaseOptions, repetition: u64, from: Duration) {
+        self.from = from;
+        if self.options.live && self.options.phases.len() > 1 {
+            self.session.remark(format!("phase `{}`, repetition {}", phase.name, repetition + 1));
+        }
     }
 
     /// Completes the trace; returns why it is incomplete.
@@ -42,14 +55,22 @@ impl Listener for Course<'_> {
     fn interval(&mut self, interval: &Interval) {
         let line = line(interval);
         self.progress.figures(&line);
-        if self.is_live {
+        if self.options.live {
             self.session.remark(line);
         }
     }
 
     fn row(&mut self, record: &TraceRecord) {
         if let (Some(trace), None) = (&mut self.trace, &self.write_error) {
-            self.write_error = trace.write(record).err();
+            let moved = |time: Option<Instant>| time.map(|time| time + self.from);
+            let record = TraceRecord {
+                arrival: record.arrival + self.from,
+                issue: moved(record.issue),
+                start: moved(record.start),
+                completion: moved(record.completion),
+                ..*record
+            };
+            self.write_error = trace.write(&record).err();
         }
     }
 

@@ -2,14 +2,17 @@
 
 use schemars::JsonSchema;
 use seeklab_analysis::{StatusCounts, TimeSummary};
-use seeklab_bench::target::{TargetFacts, TargetKind};
-use seeklab_bench::{Interval, Measurement, Part, Plan, Totals};
+use seeklab_bench::target::TargetKind;
+use seeklab_bench::{Interval, Part, Totals};
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{Duration, Operation};
 use serde::Serialize;
 
 use super::BenchOptions;
-use super::trust::Notes;
+use super::phase::PhaseRun;
+use super::phases::PhaseFigures;
+use super::rates::FoundRateFigures;
+use super::repeated::RepeatedFigures;
 use super::verification::VerificationFigures;
 use crate::output::VERSION;
 use crate::retries::RetryFigures;
@@ -85,19 +88,21 @@ times! {
         service_p99_ms service_p999_ms service_p9999_ms service_max_ms
 }
 
-/// Figures of a measurement.
+/// Figures of a measurement. Those of several phases are sums over them; `phases` has each.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct BenchFigures {
-    /// Target as named by the user.
-    pub target: String,
-    /// Kind of the target.
-    pub target_kind: &'static str,
-    /// Size of the target.
-    pub capacity_bytes: u64,
-    /// Size of its blocks.
-    pub block_size_bytes: u64,
-    /// Name of the workload.
-    pub workload: String,
+    /// Title of the plan; null without one.
+    pub title: Option<String>,
+    /// Target as named by the user; null of several.
+    pub target: Option<String>,
+    /// Kind of the target; null of several.
+    pub target_kind: Option<&'static str>,
+    /// Size of the target; null of several.
+    pub capacity_bytes: Option<u64>,
+    /// Size of its blocks; null of several.
+    pub block_size_bytes: Option<u64>,
+    /// Name of the workload; null of several streams.
+    pub workload: Option<String>,
     /// Seed of all random draws.
     pub seed: u64,
     /// Program and version.
@@ -106,15 +111,41 @@ pub struct BenchFigures {
     pub command: Option<String>,
     /// True if the times are those of a model in virtual time.
     pub virtual_time: bool,
-    /// Threads.
+    /// Threads; of several phases, those of the phase with most.
     pub threads: u32,
-    /// Requests that may be under way at a time.
+    /// Requests that may be under way at a time; of several phases, those of the phase with most.
     pub outstanding_max: u32,
+    /// Runs of all phases.
+    pub repetitions: u64,
     /// True if the caller stopped the run.
     pub stopped: bool,
     /// Figures of all requests that count.
     #[serde(flatten)]
     pub load: LoadFigures,
+    /// Counts of all requests that count.
+    #[serde(flatten)]
+    pub counts: CountFigures,
+    /// Contents of the blocks that were read; null without `--verify`.
+    pub verification: Option<VerificationFigures>,
+    /// Cost of measuring; null in virtual time.
+    pub cost: Option<CostFigures>,
+    /// True if nothing is known that distorts the figures; otherwise `notes` name it.
+    pub trusted: bool,
+    /// Figures over time, of all phases in order.
+    pub intervals: Vec<IntervalFigures>,
+    /// Figures of each phase, in order.
+    pub phases: Vec<PhaseFigures>,
+    /// Highest rate at which the bound of `--find-rate` holds; null without it. All other figures are those at this rate.
+    pub found_rate: Option<FoundRateFigures>,
+    /// Means over the repetitions, if there are several.
+    pub repeated: Vec<RepeatedFigures>,
+    /// Notes for people.
+    pub notes: Vec<String>,
+}
+
+/// Counts of the requests of a load, and what happened to those that were not carried out.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CountFigures {
     /// Figures of each operation that occurred.
     pub operations: Vec<OperationFigures>,
     /// Failed requests that were sent again.
@@ -137,16 +168,6 @@ pub struct BenchFigures {
     pub reconnections: u64,
     /// Longest time without a completion while requests were under way, on a thread.
     pub longest_pause_ms: f64,
-    /// Contents of the blocks that were read; null without `--verify`.
-    pub verification: Option<VerificationFigures>,
-    /// Cost of measuring; null in virtual time.
-    pub cost: Option<CostFigures>,
-    /// True if nothing is known that distorts the figures; otherwise `notes` name it.
-    pub trusted: bool,
-    /// Figures over time.
-    pub intervals: Vec<IntervalFigures>,
-    /// Notes for people.
-    pub notes: Vec<String>,
 }
 
 /// Figures of the requests of a load.
@@ -291,7 +312,7 @@ pub struct IntervalFigures {
 /// Requests that the target never returned, which are listed at most.
 const LISTED_MAX: usize = 16;
 
-fn six_decimals(value: f64) -> f64 {
+pub(super) fn six_decimals(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
 
@@ -313,13 +334,90 @@ impl BenchFigures {
     pub(super) fn new(
         session: &Session,
         options: &BenchOptions,
-        kind: &TargetKind,
-        plan: &Plan,
-        facts: &TargetFacts,
-        measurement: &Measurement,
-        notes: Notes,
+        runs: &[PhaseRun],
+        found_rate: Option<FoundRateFigures>,
     ) -> Self {
-        let totals = &measurement.totals;
+        let totals = total(runs);
+        let streams = || runs.iter().flat_map(|run| run.options(options).streams.iter().zip(&run.streams));
+        let (first, of_first) = streams().next().expect("a run has a stream");
+        let is_one_target = streams().all(|(stream, _)| stream.target == first.target);
+        let choice = &options.targets[first.target];
+        let is_one_stream = options.is_one_stream();
+        let space = &of_first.facts.space;
+        let one = |value: u64| is_one_target.then_some(value);
+        let most = |of: &dyn Fn(&PhaseRun) -> u32| runs.iter().map(of).max().unwrap_or(0);
+        let phases: Vec<PhaseFigures> = runs.iter().map(|run| PhaseFigures::of(options, run)).collect();
+        let mut notes = options.notes.clone();
+        for run in runs {
+            for note in &run.notes.sentences {
+                let note = match options.phases.len() {
+                    1 => note.clone(),
+                    _ => format!("phase `{}`: {note}", run.options(options).name),
+                };
+                // Repetitions have many in common.
+                if !notes.contains(&note) {
+                    notes.push(note);
+                }
+            }
+        }
+        Self {
+            title: options.title.clone(),
+            target: is_one_target.then(|| choice.address.clone()),
+            target_kind: is_one_target.then(|| TargetKind::of(&choice.address).0.name),
+            capacity_bytes: one(space.capacity_blocks.saturating_mul(space.block_size.as_bytes())),
+            block_size_bytes: one(space.block_size.as_bytes()),
+            workload: is_one_stream.then(|| first.workload.name().to_owned()),
+            seed: options.seed.0,
+            version: VERSION,
+            command: session.command(),
+            virtual_time: runs[0].plan.is_virtual,
+            threads: most(&|run| run.options(options).streams.iter().map(|stream| stream.threads).sum()),
+            outstanding_max: most(&|run| run.streams.iter().map(|stream| stream.plan.outstanding_max).sum()),
+            repetitions: options.repetitions,
+            stopped: runs.iter().any(|run| run.measurement.is_stopped),
+            load: LoadFigures::of(&totals.part, totals.elapsed()),
+            counts: CountFigures::of(&totals),
+            verification: None,
+            cost: CostFigures::of(&totals),
+            trusted: runs.iter().all(|run| run.notes.is_trusted),
+            intervals: runs
+                .iter()
+                .flat_map(|run| {
+                    let of = |interval| IntervalFigures::of(interval).behind(run.from);
+                    run.measurement.intervals.iter().map(of)
+                })
+                .collect(),
+            found_rate,
+            repeated: RepeatedFigures::of(&phases),
+            phases,
+            notes,
+        }
+    }
+}
+
+/// Totals of all phases: those of one phase as they are, of several their sums.
+pub(super) fn total(runs: &[PhaseRun]) -> Totals {
+    if let [run] = runs {
+        return run.measurement.totals.clone();
+    }
+    let mut sum = Totals::default();
+    for run in runs {
+        let totals = &run.measurement.totals;
+        sum.end += totals.elapsed();
+        sum.part.merge_counts(&totals.part);
+        sum.unissued += totals.unissued;
+        sum.unfinished.extend(&totals.unfinished);
+        sum.silent_threads += totals.silent_threads;
+        sum.reconnections += totals.reconnections;
+        if let Some(cost) = totals.cost {
+            *sum.cost.get_or_insert_default() += cost;
+        }
+    }
+    sum
+}
+
+impl CountFigures {
+    pub(super) fn of(totals: &Totals) -> Self {
         let part = &totals.part;
         let elapsed = totals.elapsed();
         let operations = Operation::ALL.into_iter().zip(&part.operations);
@@ -337,19 +435,6 @@ impl BenchFigures {
         unfinished.sort_by(|one, other| other.age_s.total_cmp(&one.age_s));
         unfinished.truncate(LISTED_MAX);
         Self {
-            target: options.target.clone(),
-            target_kind: kind.name,
-            capacity_bytes: facts.space.capacity_blocks.saturating_mul(facts.space.block_size.as_bytes()),
-            block_size_bytes: facts.space.block_size.as_bytes(),
-            workload: options.workload.clone(),
-            seed: options.seed.0,
-            version: VERSION,
-            command: session.command(),
-            virtual_time: plan.is_virtual,
-            threads: options.threads,
-            outstanding_max: plan.outstanding_max,
-            stopped: measurement.is_stopped,
-            load: LoadFigures::of(part, elapsed),
             operations: operations
                 .map(|(op, direction)| OperationFigures {
                     op,
@@ -374,17 +459,18 @@ impl BenchFigures {
             silent_threads: totals.silent_threads,
             reconnections: totals.reconnections,
             longest_pause_ms: six_decimals(part.pause.as_ms()),
-            verification: None,
-            cost: CostFigures::of(totals),
-            trusted: notes.is_trusted,
-            intervals: measurement.intervals.iter().map(IntervalFigures::of).collect(),
-            notes: notes.sentences,
         }
     }
 }
 
 impl LoadFigures {
-    fn of(part: &Part, elapsed: Duration) -> Self {
+    /// Figures of all phases together.
+    pub(super) fn of_runs(runs: &[PhaseRun]) -> Self {
+        let totals = total(runs);
+        Self::of(&totals.part, totals.elapsed())
+    }
+
+    pub(super) fn of(part: &Part, elapsed: Duration) -> Self {
         let of = |op: Operation| &part.operations[op as usize];
         let (reads, writes) = (of(Operation::Read), of(Operation::Write));
         let requests = part.requests();
@@ -417,7 +503,7 @@ impl LoadFigures {
 }
 
 impl CostFigures {
-    fn of(totals: &Totals) -> Option<Self> {
+    pub(super) fn of(totals: &Totals) -> Option<Self> {
         let cost = totals.cost?;
         let attempts = totals.part.attempts as f64;
         let per_attempt = |amount: f64| (attempts > 0.0).then(|| six_decimals(amount / attempts));
@@ -439,7 +525,16 @@ impl CostFigures {
 
 impl IntervalFigures {
     fn of(interval: &Interval) -> Self {
-        let part = &interval.part;
+        Self { silent_threads: interval.silent_threads, ..Self::of_part(&interval.part) }
+    }
+
+    /// The same figures, of an interval of a phase that began so long after the run.
+    fn behind(self, from: Duration) -> Self {
+        Self { from_s: six_decimals(self.from_s + from.as_s()), ..self }
+    }
+
+    /// Figures of a part of an interval.
+    pub(super) fn of_part(part: &Part) -> Self {
         let length = part.until.saturating_since(part.from);
         let requests = part.requests();
         Self {
@@ -458,7 +553,7 @@ impl IntervalFigures {
             oldest_ms: part.oldest.map(|age| six_decimals(age.as_ms())),
             hung_requests: part.hung,
             longest_pause_ms: six_decimals(part.pause.as_ms()),
-            silent_threads: interval.silent_threads,
+            silent_threads: 0,
             response: ResponseTimes::from(&part.response()),
             service: ServiceTimes::from(&part.service()),
         }

@@ -20,6 +20,7 @@ use serde_json::{Map, Value, json};
 
 use super::BenchOptions;
 use super::figures::BenchFigures;
+use crate::workload::ResolvedWorkload;
 
 /// Percentiles that fio prints unless others are requested.
 const PERCENTILES: [f64; 17] =
@@ -32,12 +33,7 @@ const CLASSES: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
 const FAILED: i32 = 5;
 
 /// The document of a measurement under a workload.
-pub(super) fn document(
-    figures: &BenchFigures,
-    workload: &WorkloadSpec,
-    options: &BenchOptions,
-    measurement: &Measurement,
-) -> Value {
+pub(super) fn document(figures: &BenchFigures, options: &BenchOptions, measurement: &Measurement) -> Value {
     let totals = &measurement.totals;
     let part = &totals.part;
     let elapsed = totals.elapsed();
@@ -50,7 +46,7 @@ pub(super) fn document(
         "error": if part.failed > 0 { FAILED } else { 0 },
         "eta": 0,
         "elapsed": elapsed_ms.div_ceil(1000),
-        "job options": job_options(figures, workload, options),
+        "job options": job_options(figures, options),
     });
     let fields = job.as_object_mut().expect("it was made as one");
     let directions = [("read", Operation::Read), ("write", Operation::Write), ("trim", Operation::Discard)];
@@ -86,26 +82,24 @@ pub(super) fn document(
 }
 
 /// The options with which fio would make the load, as far as it has them.
-fn job_options(
-    figures: &BenchFigures,
-    workload: &WorkloadSpec,
-    options: &BenchOptions,
-) -> Map<String, Value> {
+fn job_options(figures: &BenchFigures, options: &BenchOptions) -> Map<String, Value> {
+    let phase = &options.phases[0];
+    let (stream, target) = (&phase.streams[0], &options.targets[0]);
     let mut job = Map::new();
     let mut set = |name: &str, value: String| job.insert(name.to_owned(), Value::String(value));
-    set("name", figures.workload.clone());
-    set("ioengine", figures.target_kind.to_owned());
-    set("filename", figures.target.clone());
+    set("name", stream.workload.name().to_owned());
+    set("ioengine", figures.target_kind.unwrap_or_default().to_owned());
+    set("filename", target.address.clone());
     let depth = figures.outstanding_max.div_ceil(figures.threads);
     set("iodepth", depth.to_string());
     set("numjobs", figures.threads.to_string());
-    set("direct", if options.buffered { "0" } else { "1" }.to_owned());
-    if let Some(duration) = options.duration {
+    set("direct", if target.buffered { "0" } else { "1" }.to_owned());
+    if let Some(duration) = phase.duration {
         set("runtime", format!("{}us", duration.as_ns() / 1000));
     }
     let load = &figures.load;
     let (reads, writes) = (load.reads > 0, load.writes > 0);
-    if let WorkloadSpec::Synthetic(spec) = workload {
+    if let Some(ResolvedWorkload { spec: WorkloadSpec::Synthetic(spec), .. }) = stream.workload.workload() {
         set("rw", pattern(spec).to_owned());
         set("rwmixread", format!("{:.0}", spec.read.as_f64() * 100.0));
         match &spec.size {

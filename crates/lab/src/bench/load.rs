@@ -4,13 +4,14 @@ use std::sync::{Arc, Mutex};
 
 use seeklab_bench::Dealt;
 use seeklab_bench::target::TargetFacts;
-use seeklab_core::{Arrival, ByteSize, Completion, Instant, Ratio, TraceRecord, Workload};
+use seeklab_core::{Arrival, ByteSize, Completion, Instant, Ratio, Seed, TraceRecord, Workload};
 use seeklab_traces::{OpenTrace, TraceError};
 use seeklab_workloads::replay::{ArrivalMode, Mode, Population, Replay, ReplaySpec, Survey, ThinkTimes};
 use seeklab_workloads::synthetic::{ArrivalSpec, SizeSpec, SyntheticSpec};
 use seeklab_workloads::{Host, Synthetic, WorkloadSpec};
 
-use super::BenchOptions;
+use super::fio::FioLoad;
+use super::options::{PhaseOptions, StreamLoad, StreamOptions};
 use crate::devices::Resolved;
 use crate::failure::Failure;
 use crate::run::{REPLAYED, SURVEYED, in_blocks_of, in_whole_blocks, supplied_for};
@@ -49,7 +50,11 @@ impl Load {
     ///
     /// # Errors
     /// If the options do not fit the workload.
-    pub(super) fn new(workload: &ResolvedWorkload, options: &BenchOptions) -> Result<Self, Failure> {
+    pub(super) fn new(options: &StreamOptions) -> Result<Self, Failure> {
+        let workload = match &options.workload {
+            StreamLoad::Workload(workload) => workload,
+            StreamLoad::Job(job, _) => return Ok(Self::of_job(job)),
+        };
         let failure = Failed::default();
         let any = Self {
             reads: true,
@@ -99,8 +104,21 @@ impl Load {
         Ok(load)
     }
 
+    /// The load of a job of fio.
+    fn of_job(job: &FioLoad) -> Self {
+        let longest = usize::try_from(job.longest_bytes()).unwrap_or(PREPARED_BYTES_MAX);
+        Self {
+            reads: job.read > 0.0,
+            writes: job.read < 1.0,
+            population: job.population(),
+            is_open: job.population().is_none(),
+            prepared_bytes: longest.min(PREPARED_BYTES_MAX),
+            failure: Failed::default(),
+        }
+    }
+
     /// Checks the options that not every load allows.
-    fn check(&self, workload: &ResolvedWorkload, options: &BenchOptions) -> Result<(), Failure> {
+    fn check(&self, workload: &ResolvedWorkload, options: &StreamOptions) -> Result<(), Failure> {
         let name = &workload.name;
         let is_shared = match &workload.spec {
             WorkloadSpec::Synthetic(_) => true,
@@ -156,21 +174,30 @@ impl Load {
     /// A workload that does not fit the target, or a trace that cannot be read.
     pub(super) fn share(
         &self,
-        workload: &ResolvedWorkload,
-        facts: &TargetFacts,
+        (phase, options): (&PhaseOptions, &StreamOptions),
+        (address, facts): (&str, &TargetFacts),
         device: Option<&Resolved>,
-        options: &BenchOptions,
+        seed: Seed,
         index: u32,
     ) -> Result<MakeWorkload, Failure> {
+        let workload = match &options.workload {
+            StreamLoad::Workload(workload) => workload,
+            StreamLoad::Job(job, _) => {
+                let workload = job.workload(facts.space, seed);
+                let workload =
+                    workload.map_err(|error| Failure::from(error).context(format!("job `{}`", job.name)))?;
+                return Ok(Box::new(move || Box::new(workload)));
+            }
+        };
         let context = |error: seeklab_core::DescriptionError| {
             Failure::from(error).context(format!("--workload `{}`", workload.name))
         };
-        let (space, seed) = (facts.space, options.seed);
+        let space = facts.space;
         Ok(match &workload.spec {
             WorkloadSpec::Synthetic(spec) => {
-                let supplied = supplied_for(&options.target, device, workload, spec)?;
+                let supplied = supplied_for(address, device, workload, spec)?;
                 let (spec, _) = in_whole_blocks(spec, space.block_size);
-                let spec = self.endless(spec, options);
+                let spec = endless(spec, phase, options);
                 let synthetic = Synthetic::new(&spec, space, seed, supplied).map_err(context)?;
                 let share = synthetic.share(index, options.threads);
                 Box::new(move || Box::new(share))
@@ -200,14 +227,6 @@ impl Load {
         })
     }
 
-    /// With a duration, the number of requests has no default.
-    fn endless(&self, mut spec: SyntheticSpec, options: &BenchOptions) -> SyntheticSpec {
-        if options.duration.is_some() && options.workload_options.requests.is_none() {
-            spec.requests = u64::MAX;
-        }
-        spec
-    }
-
     fn replay(
         &self,
         workload: &ResolvedWorkload,
@@ -216,7 +235,7 @@ impl Load {
     ) -> Result<Box<dyn Workload + Send>, Failure> {
         let block_size = facts.space.block_size;
         let survey = if spec.needs_survey() {
-            let mut trace = workload.open_trace(&SURVEYED[..6])?;
+            let mut trace = workload.open_trace(&SURVEYED)?;
             let from = trace.metadata().block_size;
             let records = trace.by_ref().map(|row| row.map(|row| in_blocks_of(row, from, block_size)));
             Some(Survey::of(records, spec.device)?)
@@ -227,8 +246,8 @@ impl Load {
             .settings(facts.space.capacity_blocks, survey.as_ref())
             .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
         let trace = workload.open_trace(match settings.mode {
-            Mode::Think => &REPLAYED[..13],
-            Mode::Follow { .. } => &REPLAYED[1..13],
+            Mode::Think => &REPLAYED,
+            Mode::Follow { .. } => &REPLAYED[1..],
             Mode::Open | Mode::Scaled { .. } | Mode::Closed { .. } => &REPLAYED[1..12],
         })?;
         let rows = Rows {
@@ -243,6 +262,14 @@ impl Load {
         let replay = Replay::new(ThinkTimes::new(rows, derives), settings);
         Ok(Box::new(Replayed { replay, name: workload.name.clone(), failed: Arc::clone(&self.failure) }))
     }
+}
+
+/// With a time, the number of requests has no default.
+fn endless(mut spec: SyntheticSpec, phase: &PhaseOptions, options: &StreamOptions) -> SyntheticSpec {
+    if phase.is_timed() && !options.is_counted {
+        spec.requests = u64::MAX;
+    }
+    spec
 }
 
 /// Length for which buffers are prepared: the longest request of a size, as far as it is bounded.

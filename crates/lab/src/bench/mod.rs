@@ -1,103 +1,66 @@
-//! Measures a real target, or a model in virtual time, under a workload.
+//! Measures real targets, or models in virtual time, under workloads.
 //!
 //! ```text
-//! TARGET ─▶ claim, open ─▶ lanes ─┐
-//! W ─▶ load, dealt to threads ────┴▶ seeklab-bench ─▶ BenchFigures, page, trace
+//! targets ─▶ claim, open ─▶ lanes ─┐
+//! workloads ─▶ load, share ────────┴▶ seeklab-bench, phase by phase ─▶ BenchFigures, page, trace
 //! ```
 
 mod comparison;
 mod course;
 mod figures;
+mod fio;
 mod fio_json;
 mod load;
 mod made;
+mod options;
 mod page;
+mod phase;
+mod phases;
 mod plan;
+mod plan_file;
+mod rates;
+mod repeated;
 mod state_check;
+mod targets;
 mod trust;
 mod verification;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use seeklab_bench::target::{Opening, Target, TargetFacts, TargetKind, TargetOptions};
-use seeklab_bench::{ClaimOptions, Lane, claim, measure};
-use seeklab_core::{ByteSize, Duration, Seed};
-use seeklab_emulator::clock::{Clock, Pacing};
+use seeklab_bench::verify::Findings;
+use seeklab_core::ByteSize;
 use seeklab_files::{check_distinct, check_writable};
 use seeklab_report::Page;
 use seeklab_traces::{Metadata, TraceWriter};
 use serde_json::Value;
 
-use crate::devices::{Resolved, Setup, resolve};
 use crate::failure::Failure;
 use crate::output::VERSION;
 use crate::session::Session;
-use crate::workload::{ResolvedWorkload, WorkloadOptions, resolve_workload};
 
 use course::Course;
 use load::Load;
-use made::MadeFile;
+use phase::{PhaseRun, Run};
+use rates::RateSearch;
+use targets::ReadyTarget;
 
 pub use comparison::{
     ChangeThreshold, FigureChange, RunComparisonFigures, RunComparisonOptions, RunComparisonResult,
     ThresholdFigures, compare_runs,
 };
 pub use figures::{
-    BenchFigures, CostFigures, HungFigures, IntervalFigures, LoadFigures, OperationFigures, ResponseTimes,
-    ServiceTimes,
+    BenchFigures, CostFigures, CountFigures, HungFigures, IntervalFigures, LoadFigures, OperationFigures,
+    ResponseTimes, ServiceTimes,
 };
-pub use seeklab_bench::{Late, Ramp};
+pub use fio::{FioArrivals, FioLoad, FioOptions, FioSize, FioWorkload, read as read_fio};
+pub use options::{BenchOptions, PhaseOptions, StreamLoad, StreamOptions, TargetChoice};
+pub use phases::{PhaseFigures, SteadyChangeFigures, SteadyFigures, StreamFigures};
+pub use plan_file::{PlanOverrides, document as plan_document, page as plan_page, read as read_plan};
+pub use rates::{FoundRateFigures, OfferedRate, TrialFigures, with_rates};
+pub use repeated::{RepeatedFigure, RepeatedFigures};
+pub use seeklab_bench::{Late, Ramp, SteadyFigure, SteadyRule};
 pub use state_check::{StateCheckFigures, StateCheckOptions, StateCheckResult, check_state};
 pub use verification::{FindingFigures, VerificationFigures, VerificationOptions};
-
-/// Options of a measurement.
-#[derive(Debug, Clone)]
-pub struct BenchOptions {
-    /// Target: a block device, a file, an NBD URI, `model:DEVICE` or `null`.
-    pub target: String,
-    /// Setup of a model.
-    pub setup: Setup,
-    /// Workload: a trace, a TOML file, or a line that describes it.
-    pub workload: String,
-    /// Options beside the workload.
-    pub workload_options: WorkloadOptions,
-    /// Seed of all random draws.
-    pub seed: Seed,
-    /// Time that counts [default: until the workload ends].
-    pub duration: Option<Duration>,
-    /// Part before it that does not count.
-    pub ramp: Ramp,
-    /// Length of an interval of the figures over time. Zero makes one interval of the whole.
-    pub interval: Duration,
-    /// Requests under way at a time at most [default: the population of a closed load, or 1024].
-    pub outstanding_max: Option<u32>,
-    /// Treatment of arrivals beyond that.
-    pub late: Late,
-    /// Time after which a request counts as failed [default: never].
-    pub timeout: Option<Duration>,
-    /// Completions to wait for at a time.
-    pub batch: u32,
-    /// Threads, each with a target of its own.
-    pub threads: u32,
-    /// Trade of processor time for exact arrivals.
-    pub pacing: Pacing,
-    /// Go through the page cache.
-    pub buffered: bool,
-    /// Make the target, a file of this size, for the run.
-    pub create: Option<ByteSize>,
-    /// Name of the target, typed again, to let the workload overwrite it.
-    pub destroy: Option<String>,
-    /// Check the data of every read; `None` leaves them unchecked.
-    pub verification: Option<VerificationOptions>,
-    /// Trace of every request.
-    pub record: Option<PathBuf>,
-    /// Path that the caller writes the page to.
-    pub report: Option<PathBuf>,
-    /// Folder for the results.
-    pub folder: Option<PathBuf>,
-    /// Send a line of figures to the listener at the end of every interval.
-    pub live: bool,
-}
 
 /// Result of a measurement.
 #[derive(Debug)]
@@ -106,7 +69,7 @@ pub struct BenchResult {
     pub figures: BenchFigures,
     /// The same, with plots.
     pub page: Page,
-    /// The same as fio 3 writes it (`json+`).
+    /// The same as fio 3 writes it (`json+`); null of several streams.
     pub fio: Value,
     /// Failure to write the trace.
     pub write_failure: Option<Failure>,
@@ -114,96 +77,175 @@ pub struct BenchResult {
     pub failure: Option<Failure>,
 }
 
-/// Measures the target under the workload.
+/// Measures the targets under the workloads, phase by phase.
 ///
 /// # Errors
-/// If target, workload or an output do not fit, or nothing could be measured. A target that fails later is part of the
+/// If targets, workloads or an output do not fit, or nothing could be measured. A target that fails later is part of the
 /// result.
 pub fn bench(session: &Session, options: &BenchOptions) -> Result<BenchResult, Failure> {
-    let (kind, address) = TargetKind::of(&options.target);
-    let workload = resolve_workload(&options.workload, &options.workload_options)?;
-    let load = Load::new(&workload, options)?;
-    check_outputs(options, kind, address, &workload)?;
-    let device = options.device(kind, address)?;
-    let made = match options.create {
-        Some(size) => Some(MadeFile::create(session, kind, address, size)?),
+    if options.verification.is_some()
+        && !(options.is_one_stream() && options.repetitions == 1 && options.find_rate.is_none())
+    {
+        return Err(Failure::new("--verify: checks one stream, once")
+            .hint("leave out the plan, --repeat, --rates and --find-rate"));
+    }
+    let mut search = options.find_rate.map(|bound| RateSearch::new(options, bound)).transpose()?;
+    let loads = loads(options)?;
+    check_outputs(options)?;
+    let mut targets = targets::ready(session, options, &loads)?;
+    drop(loads);
+    let mut course = Course::new(session, options);
+    let (mut measured, mut of_measured) =
+        measure(session, options, search.as_ref(), &mut targets, &mut course)?;
+    let found = match &mut search {
         None => None,
+        Some(search) => loop {
+            let is_over = measured
+                .phases
+                .iter()
+                .any(|run| run.measurement.is_stopped || run.measurement.failure.is_some());
+            if is_over || search.take(&LoadFigures::of_runs(&measured.phases), measured.missing()) {
+                if !is_over && !search.is_last_found() {
+                    (measured, of_measured) =
+                        measure(session, options, Some(search), &mut targets, &mut course)?;
+                }
+                break Some(search.figures());
+            }
+            (measured, of_measured) = measure(session, options, Some(search), &mut targets, &mut course)?;
+        },
     };
-    let path = kind.holds_data.then(|| Path::new(address)).filter(|path| path.exists());
-    let _claim = options.claim(kind, path, made.is_some(), &load)?;
-    let targets = options.open(kind, address, device.as_ref(), &load)?;
-    let (verification, targets) = verification::start(options, kind, &load, targets)?;
-    let facts = targets[0].facts().clone();
-    let mut lanes = Vec::new();
-    for (index, target) in targets.into_iter().enumerate() {
-        let workload = load.share(&workload, &facts, device.as_ref(), options, index as u32)?;
-        lanes.push(Lane { target, workload });
-    }
-    let plan = plan::plan(options, kind, &load);
-    let trace = options.trace(session, &facts, kind, device.as_ref())?;
-    let mut course = Course::new(session, options, trace);
-    // What was prepared is no part of the run.
-    let mut measurement = measure(&plan, Clock::start(), lanes, &mut course)?;
-    if !load.is_open {
-        // The requests that follow the last completions of a closed load are no arrivals that the target kept waiting.
-        measurement.totals.unissued = 0;
-    }
+    let options = &of_measured;
     let write_failure = course.finish();
-    drop(made);
-    let findings = verification.map(|verification| verification.findings());
-    let wrong = findings.as_ref().and_then(|findings| verification::failure(&options.target, findings));
-    let failure = wrong.or_else(|| failure(&load, options, &measurement));
-    let mut notes = trust::notes(&plan, &load, &facts, &measurement);
-    findings.iter().flat_map(verification::notes).for_each(|(limits, note)| notes.add(limits, note));
-    let mut figures = BenchFigures::new(session, options, kind, &plan, &facts, &measurement, notes);
-    figures.verification = findings.as_ref().map(VerificationFigures::from);
-    let page = page::page(&figures, &measurement);
-    let fio = fio_json::document(&figures, &workload.spec, options, &measurement);
+    drop(targets);
+    let address = &options.targets[0].address;
+    let wrong = measured.findings.as_ref().and_then(|findings| verification::failure(address, findings));
+    let failure = wrong.or_else(|| failure(options, &measured.loads, &measured.phases));
+    let notes = &mut measured.phases[0].notes;
+    measured.findings.iter().flat_map(verification::notes).for_each(|(limits, note)| notes.add(limits, note));
+    let mut figures = BenchFigures::new(session, options, &measured.phases, found);
+    figures.verification = measured.findings.as_ref().map(VerificationFigures::from);
+    let page = page::page(options, &figures, &measured.phases);
+    let fio = match options.is_one_stream() && measured.phases.len() == 1 {
+        true => fio_json::document(&figures, options, &measured.phases[0].measurement),
+        false => Value::Null,
+    };
     Ok(BenchResult { figures, page, fio, write_failure, failure })
 }
 
+/// A run of all phases.
+struct Measured {
+    loads: Vec<Vec<Load>>,
+    phases: Vec<PhaseRun>,
+    /// Findings of the check of the data, if there is one.
+    findings: Option<Findings>,
+}
+
+impl Measured {
+    /// Requests that arrived and were not carried out.
+    fn missing(&self) -> u64 {
+        let of_run = |run: &PhaseRun| {
+            let totals = &run.measurement.totals;
+            totals.unissued + totals.part.dropped + totals.part.failed + totals.unfinished.len() as u64
+        };
+        self.phases.iter().map(of_run).sum()
+    }
+}
+
+/// Measures all phases, at the rate of a search if there is one. Returns the options of the run, too.
+fn measure(
+    session: &Session,
+    options: &BenchOptions,
+    search: Option<&RateSearch>,
+    targets: &mut [ReadyTarget],
+    course: &mut Course<'_>,
+) -> Result<(Measured, BenchOptions), Failure> {
+    let options = match search {
+        Some(search) => search.options(options)?,
+        None => options.clone(),
+    };
+    let loads = loads(&options)?;
+    let mut run = Run::new(session, &options, &loads);
+    run.check(targets)?;
+    let make = |facts: &[Option<seeklab_bench::target::TargetFacts>], targets: &[ReadyTarget]| {
+        trace(session, &options, facts, targets)
+    };
+    let phases = run.measure(targets, course, &make)?;
+    let findings = run.findings();
+    Ok((Measured { loads, phases, findings }, options))
+}
+
+/// The loads of all streams of each phase.
+fn loads(options: &BenchOptions) -> Result<Vec<Vec<Load>>, Failure> {
+    let of_phase = |phase: &PhaseOptions| {
+        let load = |stream: &StreamOptions| {
+            Load::new(stream).map_err(|failure| match options.is_one_stream() {
+                true => failure,
+                false => failure.context(format!("phase `{}`, stream `{}`", phase.name, stream.name)),
+            })
+        };
+        phase.streams.iter().map(load).collect()
+    };
+    options.phases.iter().map(of_phase).collect()
+}
+
 /// The failed check of a measurement, if there is one.
-fn failure(load: &Load, options: &BenchOptions, measurement: &seeklab_bench::Measurement) -> Option<Failure> {
-    if let Some(failure) = load.failure() {
+fn failure(options: &BenchOptions, loads: &[Vec<Load>], phases: &[PhaseRun]) -> Option<Failure> {
+    let place = |failure: Failure, run: &PhaseRun| match options.phases.len() {
+        1 => failure,
+        _ => failure.context(format!("phase `{}`", run.options(options).name)),
+    };
+    if let Some(failure) = loads.iter().flatten().find_map(Load::failure) {
         return Some(failure);
     }
-    if let Some(error) = &measurement.failure {
-        return Some(Failure::check(Failure::chain(error).to_string()));
+    for run in phases {
+        let measurement = &run.measurement;
+        if let Some(error) = &measurement.failure {
+            return Some(place(Failure::check(Failure::chain(error).to_string()), run));
+        }
+        for (stream, totals) in run.options(options).streams.iter().zip(&measurement.streams) {
+            let address = &options.targets[stream.target].address;
+            let held = totals.unfinished.len();
+            if held > 0 || totals.silent_threads > 0 {
+                let oldest = totals.unfinished.iter().map(|request| request.age).max().unwrap_or_default();
+                let requests = crate::output::counted(held, "request");
+                let problem = format!(
+                    "`{address}`: never returned {requests}, the oldest issued {:.1} s before the end",
+                    oldest.as_s()
+                );
+                return Some(place(Failure::check(problem), run));
+            }
+            if totals.part.requests() == 0 && totals.part.failed > 0 {
+                let failed = crate::output::counted(totals.part.failed as usize, "request");
+                let problem = format!("`{address}`: carried out no request, {failed} failed");
+                return Some(place(Failure::check(problem), run));
+            }
+        }
     }
-    let totals = &measurement.totals;
-    let held = totals.unfinished.len();
-    if held > 0 || totals.silent_threads > 0 {
-        let oldest = totals.unfinished.iter().map(|request| request.age).max().unwrap_or_default();
-        let requests = crate::output::counted(held, "request");
-        return Some(Failure::check(format!(
-            "`{}`: never returned {requests}, the oldest issued {:.1} s before the end",
-            options.target,
-            oldest.as_s()
-        )));
+    if phases.iter().any(|run| run.measurement.is_stopped) {
+        return Some(Failure::interrupted());
     }
-    if totals.part.requests() == 0 && totals.part.failed > 0 {
-        let failed = crate::output::counted(totals.part.failed as usize, "request");
-        return Some(Failure::check(format!(
-            "`{}`: carried out no request, {failed} failed",
-            options.target
-        )));
-    }
-    measurement.is_stopped.then(Failure::interrupted)
+    let unsteady = |run: &&PhaseRun| {
+        run.options(options).steady.is_some()
+            && run.measurement.steady.as_ref().is_some_and(|track| track.changes().is_empty())
+    };
+    phases.iter().find(unsteady).map(|run| {
+        let rounds = run.measurement.steady.as_ref().map_or(0, |track| track.figures().len());
+        Failure::check(format!(
+            "phase `{}`: no steady state in {}",
+            run.options(options).name,
+            crate::output::counted(rounds, "round")
+        ))
+    })
 }
 
 /// Checks the outputs before the work.
-fn check_outputs(
-    options: &BenchOptions,
-    kind: &TargetKind,
-    address: &str,
-    workload: &ResolvedWorkload,
-) -> Result<(), Failure> {
+fn check_outputs(options: &BenchOptions) -> Result<(), Failure> {
+    let streams = || options.phases.iter().flat_map(|phase| &phase.streams);
     let inputs = || {
-        let target = kind.holds_data.then(|| PathBuf::from(address));
-        let shape = options.workload_options.shape.clone();
-        let named =
-            [Some(PathBuf::from(&options.workload)), workload.trace().map(PathBuf::from), shape, target];
-        named.into_iter().flatten()
+        let named = streams().filter_map(|stream| stream.workload.workload()).flat_map(|workload| {
+            [Some(PathBuf::from(&workload.name)), workload.trace().map(PathBuf::from), workload.shape.clone()]
+        });
+        named.flatten().chain(options.inputs.iter().cloned()).chain(targets::paths(options))
     };
     for path in options.record.iter().chain(&options.report) {
         check_distinct(path, inputs())?;
@@ -224,87 +266,39 @@ fn check_outputs(
     Ok(())
 }
 
-impl BenchOptions {
-    /// The model, if the target is one.
-    fn device(&self, kind: &TargetKind, address: &str) -> Result<Option<Resolved>, Failure> {
-        if kind.is_virtual {
-            return resolve(address, &self.setup).map(Some);
-        }
-        let Setup { bare, overrides, faults, queue } = &self.setup;
-        let is_set_up = *bare || !overrides.is_empty() || queue.is_some();
-        if is_set_up || faults.file.is_some() || !faults.lines.is_empty() {
-            let problem = "--bare, --set, --fault, --faults and --scheduler set up a model";
-            return Err(Failure::new(format!("{problem}, and `{}` is none", self.target))
-                .hint("write model:DEVICE to measure a model in virtual time"));
-        }
-        Ok(None)
+/// The trace of every request, if one was requested.
+fn trace(
+    session: &Session,
+    options: &BenchOptions,
+    facts: &[Option<seeklab_bench::target::TargetFacts>],
+    targets: &[ReadyTarget],
+) -> Result<Option<Box<dyn TraceWriter>>, Failure> {
+    let Some(path) = &options.record else { return Ok(None) };
+    let spaces =
+        || facts.iter().enumerate().filter_map(|(index, facts)| Some((index, facts.as_ref()?.space)));
+    let Some((first, space)) = spaces().next() else { return Ok(None) };
+    if let Some((other, _)) = spaces().find(|(_, other)| other.block_size != space.block_size) {
+        let problem = format!(
+            "--record: the blocks of `{}` and `{}` differ in size, and a trace has one size",
+            targets[first].address, targets[other].address
+        );
+        return Err(Failure::new(problem));
     }
-
-    /// Leave to write, if the load writes to a target that holds data.
-    fn claim(
-        &self,
-        kind: &TargetKind,
-        path: Option<&Path>,
-        is_own: bool,
-        load: &Load,
-    ) -> Result<Option<seeklab_bench::Claim>, Failure> {
-        if !kind.holds_data || !load.writes {
-            if self.destroy.is_some() {
-                return Err(Failure::new("--destroy: nothing would be overwritten")
-                    .hint("it goes with a workload that writes to a device, a file or an export"));
-            }
-            return Ok(None);
-        }
-        let options = ClaimOptions { address: &self.target, path, destroy: self.destroy.as_deref(), is_own };
-        Ok(Some(claim(options)?))
+    let device = match &targets[first].device {
+        Some(device) => device.description.to_toml(),
+        None => targets[first].address.clone(),
+    };
+    let mut metadata = Metadata {
+        block_size: space.block_size,
+        seed: Some(options.seed),
+        device: Some(device),
+        version: Some(VERSION.to_owned()),
+        clock: Some(if targets[first].kind.is_virtual { "simulated" } else { "monotonic" }.to_owned()),
+        ..Metadata::default()
+    };
+    for (index, space) in spaces() {
+        let bytes = space.capacity_blocks.saturating_mul(space.block_size.as_bytes());
+        metadata.set_capacity(index as u16, ByteSize::from_bytes(bytes));
     }
-
-    /// Opens the target once for each thread.
-    fn open(
-        &self,
-        kind: &TargetKind,
-        address: &str,
-        device: Option<&Resolved>,
-        load: &Load,
-    ) -> Result<Vec<Box<dyn Target>>, Failure> {
-        let build = |_: &str| {
-            let device = device.expect("the target is a model");
-            device.build(self.seed, "disk0").map_err(|failure| failure.to_string())
-        };
-        let room = plan::outstanding_max(self, load).div_ceil(self.threads);
-        let options = TargetOptions {
-            outstanding_max: room,
-            direct: !self.buffered,
-            prepared_bytes: load.prepared_bytes,
-            reads: load.reads,
-            writes: load.writes,
-            seed: self.seed.0,
-        };
-        let opening = Opening { clock: Clock::start(), options: &options, device: &build };
-        let targets = (0..self.threads).map(|_| (kind.open)(address, &opening));
-        let targets: Vec<Box<dyn Target>> = targets.collect::<Result<_, _>>()?;
-        Ok(targets)
-    }
-
-    /// The trace of every request, if one was requested.
-    fn trace(
-        &self,
-        session: &Session,
-        facts: &TargetFacts,
-        kind: &TargetKind,
-        device: Option<&Resolved>,
-    ) -> Result<Option<Box<dyn TraceWriter>>, Failure> {
-        let Some(path) = &self.record else { return Ok(None) };
-        let mut metadata = Metadata {
-            block_size: facts.space.block_size,
-            seed: Some(self.seed),
-            device: Some(device.map_or_else(|| self.target.clone(), |device| device.description.to_toml())),
-            version: Some(VERSION.to_owned()),
-            clock: Some(if kind.is_virtual { "simulated" } else { "monotonic" }.to_owned()),
-            ..Metadata::default()
-        };
-        let bytes = facts.space.capacity_blocks.saturating_mul(facts.space.block_size.as_bytes());
-        metadata.set_capacity(0, ByteSize::from_bytes(bytes));
-        session.create_trace(path, None, &metadata).map(Some)
-    }
+    session.create_trace(path, None, &metadata).map(Some)
 }

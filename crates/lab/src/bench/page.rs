@@ -1,10 +1,14 @@
 //! The page of a measurement: tables of the figures, and plots over time and of the distribution.
 
-use seeklab_bench::Measurement;
 use seeklab_core::statistics::Distribution;
 use seeklab_report::{Page, PageSection, PlainTable, Plot, PlotAxis, PlotMark, PlotScale, PlotSeries};
 
-use super::figures::{BenchFigures, IntervalFigures};
+use super::figures::{BenchFigures, CostFigures, CountFigures, IntervalFigures, LoadFigures, total};
+use super::options::BenchOptions;
+use super::phase::PhaseRun;
+use super::phases::PhaseFigures;
+use super::rates::FoundRateFigures;
+use super::repeated::RepeatedFigure;
 use super::verification;
 use crate::output::VERSION;
 
@@ -13,34 +17,236 @@ const ROWS_MAX: usize = 20;
 /// Points of a distribution.
 const POINTS: u32 = 200;
 
-/// Returns the page.
-pub(super) fn page(figures: &BenchFigures, measurement: &Measurement) -> Page {
-    let over_time = over_time(&figures.intervals);
-    let mut sections =
-        vec![PageSection { title: "Figures".to_owned(), tables: tables(figures), ..PageSection::default() }];
-    sections[0].tables.extend(figures.verification.iter().flat_map(verification::tables));
-    if let Some(table) = over_time {
-        sections[0].tables.push(table);
+/// Returns the page: the figures of the whole, then those of each phase if there are several or several streams.
+pub(super) fn page(options: &BenchOptions, figures: &BenchFigures, runs: &[PhaseRun]) -> Page {
+    let is_one = options.is_one_stream() && runs.len() == 1;
+    let mut tables =
+        if is_one { tables(&figures.load, &figures.counts, figures.cost.as_ref()) } else { Vec::new() };
+    if !is_one {
+        tables.push(phase_table(figures));
+        tables.extend(steady_table(figures));
+        tables.extend(repeated_table(figures));
     }
+    tables.extend(figures.verification.iter().flat_map(verification::tables));
+    tables.extend(figures.found_rate.as_ref().map(found_table));
+    tables.extend(over_time(&figures.intervals));
+    let mut sections = vec![PageSection { title: "Figures".to_owned(), tables, ..PageSection::default() }];
     sections.push(PageSection {
         title: "Over time".to_owned(),
         plots: plots_over_time(&figures.intervals),
         ..PageSection::default()
     });
-    let part = &measurement.totals.part;
+    if let Some(plot) = response_curve(&figures.phases) {
+        sections.push(PageSection {
+            title: "Response curve".to_owned(),
+            plots: vec![plot],
+            ..PageSection::default()
+        });
+    }
+    let part = total(runs).part;
     sections.push(PageSection {
         title: "Distribution".to_owned(),
         plots: vec![distribution(&part.response(), &part.service())],
         ..PageSection::default()
     });
+    if !is_one {
+        sections.extend(figures.phases.iter().zip(runs).flat_map(|(phase, run)| of_phase(phase, run)));
+    }
+    let workload = || match &figures.workload {
+        Some(workload) => workload.clone(),
+        None => crate::output::counted(options.phases.len(), "phase"),
+    };
+    let target =
+        || figures.target.clone().unwrap_or_else(|| crate::output::counted(options.targets.len(), "target"));
     Page {
-        title: format!("{} on {}", figures.workload, figures.target),
+        title: figures.title.clone().unwrap_or_else(|| format!("{} on {}", workload(), target())),
         subtitle: String::new(),
         generated_by: VERSION.to_owned(),
         command: figures.command.clone(),
         notes: figures.notes.clone(),
         sections,
     }
+}
+
+/// Sections of a phase: one for each stream.
+fn of_phase<'a>(phase: &'a PhaseFigures, run: &'a PhaseRun) -> impl Iterator<Item = PageSection> + 'a {
+    let repetition =
+        if run.repetition > 0 { format!(", repetition {}", phase.repetition) } else { String::new() };
+    phase.streams.iter().zip(&run.measurement.streams).map(move |(stream, totals)| {
+        let part = &totals.part;
+        let mut plots = plots_over_time(&stream.intervals);
+        plots.push(distribution(&part.response(), &part.service()));
+        PageSection {
+            title: format!("Phase {}, stream {}{repetition}", phase.phase, stream.stream),
+            tables: tables(
+                &stream.load,
+                &stream.counts,
+                phase.cost.as_ref().filter(|_| phase.streams.len() == 1),
+            ),
+            plots,
+            ..PageSection::default()
+        }
+    })
+}
+
+/// One row for each stream of each phase, and one for all of several streams.
+fn phase_table(figures: &BenchFigures) -> PlainTable {
+    let loads = figures.phases.iter().flat_map(|phase| phase.streams.iter().map(|stream| &stream.load));
+    let longest = loads.filter_map(|load| load.response.response_max_ms).fold(0.0, f64::max);
+    let unit = Unit::of(longest);
+    let is_repeated = figures.repetitions > 1;
+    let mut rows = Vec::new();
+    for phase in &figures.phases {
+        let mut row = |stream: &str, target: &str, load: &LoadFigures| {
+            let name = if is_repeated {
+                format!("{} #{}", phase.phase, phase.repetition)
+            } else {
+                phase.phase.clone()
+            };
+            let [_, mean, p50, _, p99, .., max] = load.response.columns_ms();
+            let times = [mean, p50, p99, max].map(|ms| unit.number(ms));
+            let mut cells = vec![
+                name,
+                stream.to_owned(),
+                target.to_owned(),
+                number(load.duration_s),
+                load.requests.to_string(),
+                number(load.requests_per_second),
+                number(load.mib_per_second),
+            ];
+            cells.extend(times);
+            cells.push(load.errors.to_string());
+            rows.push(cells);
+        };
+        phase.streams.iter().for_each(|stream| row(&stream.stream, &stream.target, &stream.load));
+        if phase.streams.len() > 1 {
+            row("all", "", &phase.load);
+        }
+    }
+    let mean = format!("mean {}", unit.name);
+    table(
+        &[
+            "phase",
+            "stream",
+            "target",
+            "s",
+            "requests",
+            "IOPS",
+            "MiB/s",
+            mean.as_str(),
+            "p50",
+            "p99",
+            "max",
+            "errors",
+        ],
+        rows,
+        "Requests that were carried out. Times: response times, from the intended start to the completion.",
+    )
+}
+
+/// The steady states of the phases that were to end in one, or that left one.
+fn steady_table(figures: &BenchFigures) -> Option<PlainTable> {
+    let of = |round: Option<u64>| round.map_or_else(|| "-".to_owned(), |round| round.to_string());
+    let rows: Vec<Vec<String>> = figures
+        .phases
+        .iter()
+        .filter_map(|phase| Some((phase, phase.steady.as_ref()?)))
+        .map(|(phase, steady)| {
+            vec![
+                phase.phase.clone(),
+                steady.figure.to_owned(),
+                number(steady.round_s),
+                steady.rounds.to_string(),
+                of(steady.reached_round),
+                of(steady.left_round),
+                number(steady.mean),
+                number(steady.range_pct),
+                number(steady.slope_pct),
+            ]
+        })
+        .collect();
+    (!rows.is_empty()).then(|| {
+        table(
+            &["phase", "figure", "round s", "rounds", "reached", "left", "mean", "range %", "trend %"],
+            rows,
+            "Steady state: five rounds with a range of at most 20 % and a trend of at most 10 % of their mean. Reached, left: \
+             number of the round.",
+        )
+    })
+}
+
+/// The trials of a search for the highest rate.
+fn found_table(found: &FoundRateFigures) -> PlainTable {
+    let rows = found.trials.iter().map(|trial| {
+        let verdict = if trial.holds { "yes" } else { "no" };
+        vec![
+            number(trial.arrivals_per_s),
+            number(trial.value),
+            trial.missing_requests.to_string(),
+            verdict.to_owned(),
+        ]
+    });
+    let (bound, rate) = (&found.bound, number(found.arrivals_per_s));
+    let caption = format!(
+        "The highest rate at which {bound} held is {rate} requests per second. All other figures are those at this rate."
+    );
+    let figure = bound.split("<=").next().unwrap_or(bound);
+    table(&["arrivals 1/s", figure, "missing", "holds"], rows.collect(), &caption)
+}
+
+/// Response times over the rate, if phases have rates that differ.
+fn response_curve(phases: &[PhaseFigures]) -> Option<Plot> {
+    let rates: Vec<f64> = phases.iter().map(|phase| phase.offered_per_second).collect::<Option<_>>()?;
+    if !rates.windows(2).any(|pair| pair[0] != pair[1]) {
+        return None;
+    }
+    let of = |name: &str, pick: fn(&LoadFigures) -> Option<f64>| {
+        let points = rates.iter().zip(phases).filter_map(|(rate, phase)| Some((*rate, pick(&phase.load)?)));
+        PlotSeries::new(name, PlotMark::LineAndPoints, points.collect::<Vec<_>>())
+    };
+    Some(Plot {
+        title: "response curve".to_owned(),
+        caption: "Response times over the rate at which requests arrive.".to_owned(),
+        x: PlotAxis::new("arrivals", "1/s", PlotScale::Linear).from_zero(),
+        y: PlotAxis::new("response time", "ms", PlotScale::ByValues),
+        series: vec![
+            of("mean", |load| load.response.response_mean_ms),
+            of("p50", |load| load.response.response_p50_ms),
+            of("p99", |load| load.response.response_p99_ms),
+        ],
+    })
+}
+
+/// Means over the repetitions.
+fn repeated_table(figures: &BenchFigures) -> Option<PlainTable> {
+    let of = |figure: &Option<RepeatedFigure>| match figure {
+        None => "-".to_owned(),
+        Some(figure) => match figure.half_width_95 {
+            None => number(figure.mean),
+            Some(half_width) => format!("{} ±{}", number(figure.mean), number(half_width)),
+        },
+    };
+    let rows: Vec<Vec<String>> = figures
+        .repeated
+        .iter()
+        .map(|row| {
+            vec![
+                row.phase.clone(),
+                row.stream.clone().unwrap_or_else(|| "all".to_owned()),
+                of(&row.requests_per_second),
+                of(&row.mib_per_second),
+                of(&row.response_mean_ms),
+                of(&row.response_p99_ms),
+            ]
+        })
+        .collect();
+    (!rows.is_empty()).then(|| {
+        table(
+            &["phase", "stream", "IOPS", "MiB/s", "response mean ms", "p99 ms"],
+            rows,
+            "Means over the repetitions, with the half width of their 95 % confidence interval.",
+        )
+    })
 }
 
 /// A number with as many digits as it needs; a dash without one.
@@ -75,10 +281,9 @@ fn table(columns: &[&str], rows: Vec<Vec<String>>, caption: &str) -> PlainTable 
     PlainTable { columns, rows, caption: caption.to_owned() }
 }
 
-fn tables(figures: &BenchFigures) -> Vec<PlainTable> {
-    let load = &figures.load;
+fn tables(load: &LoadFigures, counts: &CountFigures, cost: Option<&CostFigures>) -> Vec<PlainTable> {
     let mut rates = Vec::new();
-    for operation in &figures.operations {
+    for operation in &counts.operations {
         rates.push(vec![
             operation.op.name().to_owned(),
             operation.requests.to_string(),
@@ -86,7 +291,7 @@ fn tables(figures: &BenchFigures) -> Vec<PlainTable> {
             number(operation.mib_per_second),
         ]);
     }
-    if figures.operations.len() != 1 {
+    if counts.operations.len() != 1 {
         rates.push(vec![
             "all".to_owned(),
             load.requests.to_string(),
@@ -102,7 +307,7 @@ fn tables(figures: &BenchFigures) -> Vec<PlainTable> {
     };
     row("response".to_owned(), load.response.columns_ms());
     row("service".to_owned(), load.service.columns_ms());
-    for operation in figures.operations.iter().filter(|_| figures.operations.len() > 1) {
+    for operation in counts.operations.iter().filter(|_| counts.operations.len() > 1) {
         row(format!("{} response", operation.op.name()), operation.response.columns_ms());
         row(format!("{} service", operation.op.name()), operation.service.columns_ms());
     }
@@ -120,17 +325,16 @@ fn tables(figures: &BenchFigures) -> Vec<PlainTable> {
         ),
         table(
             &["figure", "value"],
-            counts(figures),
+            count_rows(load, counts, cost),
             "Errors and requests that are missing count in no rate and no time above.",
         ),
     ]
 }
 
-fn counts(figures: &BenchFigures) -> Vec<Vec<String>> {
-    let load = &figures.load;
+fn count_rows(load: &LoadFigures, counts: &CountFigures, cost: Option<&CostFigures>) -> Vec<Vec<String>> {
     let mut rows = vec![
         ("outstanding, mean", number(load.outstanding_mean)),
-        ("longest pause", format!("{} ms", number(figures.longest_pause_ms))),
+        ("longest pause", format!("{} ms", number(counts.longest_pause_ms))),
         ("errors", load.errors.to_string()),
     ];
     for (name, count) in load.statuses.by_name() {
@@ -140,22 +344,22 @@ fn counts(figures: &BenchFigures) -> Vec<Vec<String>> {
     }
     let optional = [
         ("requests that failed", load.failed_requests),
-        ("retries", figures.retries.retries),
-        ("requests that a retry carried out", figures.retries.retried_requests),
-        ("arrivals that waited for room", figures.delayed_requests),
-        ("arrivals left out", figures.dropped_requests),
-        ("requests never issued", figures.unissued_requests),
-        ("requests never returned", figures.unfinished_requests),
-        ("completions after the time limit", figures.late_completions),
-        ("connections remade", figures.reconnections),
+        ("retries", counts.retries.retries),
+        ("requests that a retry carried out", counts.retries.retried_requests),
+        ("arrivals that waited for room", counts.delayed_requests),
+        ("arrivals left out", counts.dropped_requests),
+        ("requests never issued", counts.unissued_requests),
+        ("requests never returned", counts.unfinished_requests),
+        ("completions after the time limit", counts.late_completions),
+        ("connections remade", counts.reconnections),
     ];
     rows.extend(
         optional.into_iter().filter(|(_, count)| *count > 0).map(|(name, count)| (name, count.to_string())),
     );
-    if let Some(oldest) = figures.unfinished.first() {
+    if let Some(oldest) = counts.unfinished.first() {
         rows.push(("age of the oldest of them", format!("{} s", number(oldest.age_s))));
     }
-    if let Some(cost) = &figures.cost {
+    if let Some(cost) = cost {
         rows.push(("processor time per request", format!("{} us", number(cost.cpu_us_per_request))));
         rows.push(("system calls per request", number(cost.system_calls_per_request)));
         rows.push(("context switches per request", number(cost.context_switches_per_request)));

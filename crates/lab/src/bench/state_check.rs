@@ -85,7 +85,7 @@ pub fn check_state(session: &Session, options: &StateCheckOptions) -> Result<Sta
         seed: 0,
     };
     let device = |_: &str| Err("a model carries no data".to_owned());
-    let opening = Opening { clock: Clock::start(), options: &target_options, device: &device };
+    let opening = Opening { clock: Clock::start(), options: &target_options, model: &device };
     let opened = (kind.open)(address, &opening)?;
     let mut progress = session.working("checking the target");
     let mut stop = Ok(());

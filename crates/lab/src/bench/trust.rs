@@ -1,22 +1,20 @@
 //! Sentences on how far to trust a measurement.
 
-use seeklab_bench::target::TargetFacts;
-use seeklab_bench::{Interval, Measurement, Plan};
+use seeklab_bench::{
+    Interval, Measurement, Plan, STEADY_RANGE_PCT, STEADY_ROUNDS, STEADY_SLOPE_PCT, SteadyFigure, SteadyRule,
+    SteadyWindow,
+};
 
 use super::figures::LATE;
 use super::load::Load;
+use super::options::PhaseOptions;
+use super::phase::StreamRun;
+use super::phases::track;
 
 /// Share of late issues, in percent, above which arrivals are not as intended.
 const LATE_PCT_MAX: f64 = 1.0;
 /// Share of a processor, in percent, from which a thread has no time left.
 const BUSY_PCT: f64 = 95.0;
-/// Intervals of the test for a steady state \[SNIA PTS-E 2.0, section 7\].
-const ROUNDS: usize = 5;
-/// Range of the rates of these intervals at most, in percent of their mean.
-const RANGE_PCT_MAX: f64 = 20.0;
-/// Change of their fitted line from the first to the last at most, in percent of their mean.
-const SLOPE_PCT_MAX: f64 = 10.0;
-
 /// Sentence on a run that nothing distorted.
 const ALL_CLEAR: &str = "no disturbance was found: requests were issued in time, none failed or is missing";
 /// The same of a run in virtual time.
@@ -42,14 +40,51 @@ impl Notes {
     }
 }
 
-/// Examines a measurement.
-pub(super) fn notes(plan: &Plan, load: &Load, facts: &TargetFacts, measurement: &Measurement) -> Notes {
-    let totals = &measurement.totals;
+/// Examines a phase: each of its streams, then all together.
+pub(super) fn notes(
+    plan: &Plan,
+    phase: &PhaseOptions,
+    streams: &[StreamRun],
+    loads: &[Load],
+    measurement: &Measurement,
+) -> Notes {
+    let (mut facts, mut doubts) = (Vec::new(), Vec::new());
+    for (index, (stream, load)) in streams.iter().zip(loads).enumerate() {
+        let named = |note: String| match streams.len() {
+            1 => note,
+            _ => format!("stream `{}`: {note}", phase.streams[index].name),
+        };
+        facts.extend(stream.facts.notes.iter().cloned().map(named));
+        doubts.extend(of_stream(plan, stream, load, measurement, index).into_iter().map(named));
+    }
+    doubts.extend(busy(plan, loads, measurement));
+    let mut remarks = Vec::new();
+    match plan.steady {
+        Some(rule) => doubts.extend(not_reached(rule, measurement)),
+        None => doubts.extend(unsteady(&measurement.intervals)),
+    }
+    remarks.extend(changes(plan, measurement));
+    let is_trusted = doubts.is_empty();
+    if is_trusted && measurement.totals.part.requests() > 0 {
+        doubts.push(if plan.is_virtual { EXACT } else { ALL_CLEAR }.to_owned());
+    }
+    Notes { is_trusted, sentences: facts.into_iter().chain(doubts).chain(remarks).collect() }
+}
+
+/// Doubts on a stream.
+fn of_stream(
+    plan: &Plan,
+    stream: &StreamRun,
+    load: &Load,
+    measurement: &Measurement,
+    index: usize,
+) -> Vec<String> {
+    let totals = &measurement.streams[index];
     let part = &totals.part;
     let mut doubts = Vec::new();
     let late_pct = totals.late_pct(LATE).filter(|_| load.is_open && !plan.is_virtual);
     if let Some(late_pct) = late_pct.filter(|pct| *pct > LATE_PCT_MAX) {
-        let switches = totals.cost.map_or(0, |cost| cost.preemptions);
+        let switches = measurement.totals.cost.map_or(0, |cost| cost.preemptions);
         doubts.push(format!(
             "{late_pct:.1} % of the requests were issued more than 50 us late by this program itself, and the kernel took \
              its processor away {switches} times: response times include that, service times do not"
@@ -74,34 +109,27 @@ pub(super) fn notes(plan: &Plan, load: &Load, facts: &TargetFacts, measurement: 
     if part.failed > 0 {
         doubts.push(format!("{} requests failed: no time of successful requests includes them", part.failed));
     }
-    doubts.extend(busy(plan, load, measurement));
-    doubts.extend(unsteady(&measurement.intervals));
     if part.delayed > 0 && totals.unissued == 0 {
         doubts.push(format!(
             "{} arrivals waited because {} requests were under way: their response times include the wait",
-            part.delayed, plan.outstanding_max
+            part.delayed, stream.plan.outstanding_max
         ));
     }
-    let one_at_a_time = load.population.filter(|population| *population > facts.outstanding_max.max(1));
-    if let Some(population) = one_at_a_time.filter(|_| facts.outstanding_max == 1) {
+    let takes = stream.facts.outstanding_max;
+    if let Some(population) = load.population.filter(|population| takes == 1 && *population > 1) {
         doubts.push(format!(
             "this target takes one request at a time from each thread, not the {population} of the load"
         ));
     }
-    let is_trusted = doubts.is_empty();
-    if is_trusted && part.requests() > 0 {
-        doubts.push(if plan.is_virtual { EXACT } else { ALL_CLEAR }.to_owned());
-    }
-    let sentences = facts.notes.iter().cloned().chain(doubts).collect();
-    Notes { is_trusted, sentences }
+    doubts
 }
 
 /// A doubt if the program used up its processors, so that a faster target would look the same.
-fn busy(plan: &Plan, load: &Load, measurement: &Measurement) -> Option<String> {
+fn busy(plan: &Plan, loads: &[Load], measurement: &Measurement) -> Option<String> {
     let cost = measurement.totals.cost?;
     let elapsed_s = measurement.totals.elapsed().as_s();
     // An open load spins before each arrival.
-    if load.is_open || plan.is_virtual || elapsed_s <= 0.0 {
+    if loads.iter().any(|load| load.is_open) || plan.is_virtual || elapsed_s <= 0.0 {
         return None;
     }
     let pct = 100.0 * cost.processor().as_s() / elapsed_s;
@@ -112,35 +140,61 @@ fn busy(plan: &Plan, load: &Load, measurement: &Measurement) -> Option<String> {
 
 /// A doubt if the rate of the last intervals still changed.
 fn unsteady(intervals: &[Interval]) -> Option<String> {
-    // The first and the last interval may be cut.
+    // The last interval may be cut.
     let inner = intervals.get(..intervals.len().checked_sub(1)?)?;
-    let last = inner.get(inner.len().checked_sub(ROUNDS)?..)?;
-    let rates: Vec<f64> = last
-        .iter()
-        .map(|interval| {
-            let length = interval.part.until.saturating_since(interval.part.from);
-            interval.part.requests() as f64 / length.as_s().max(1e-9)
-        })
-        .collect();
-    let mean = rates.iter().sum::<f64>() / ROUNDS as f64;
-    if mean <= 0.0 {
+    let last = inner.get(inner.len().checked_sub(STEADY_ROUNDS)?..)?;
+    let rates: Vec<f64> =
+        last.iter().map(|interval| SteadyFigure::RequestsPerSecond.of(&interval.part)).collect();
+    let Some(window) = SteadyWindow::of_last(&rates) else {
         return Some("the target completed nothing in the last intervals".to_owned());
-    }
-    let (min, max) =
-        rates.iter().fold((f64::INFINITY, 0.0_f64), |(min, max), rate| (min.min(*rate), max.max(*rate)));
-    let range_pct = 100.0 * (max - min) / mean;
-    let middle = (ROUNDS - 1) as f64 / 2.0;
-    let (mut products, mut squares) = (0.0, 0.0);
-    for (index, rate) in rates.iter().enumerate() {
-        let x = index as f64 - middle;
-        products += x * (rate - mean);
-        squares += x * x;
-    }
-    let slope_pct = 100.0 * (products / squares * (ROUNDS - 1) as f64).abs() / mean;
-    (range_pct > RANGE_PCT_MAX || slope_pct > SLOPE_PCT_MAX).then(|| {
-        format!(
-            "no steady state: over the last {ROUNDS} intervals the rate had a range of {range_pct:.0} % of its mean \
-             (allowed {RANGE_PCT_MAX:.0} %) and a trend of {slope_pct:.0} % (allowed {SLOPE_PCT_MAX:.0} %)"
-        )
+    };
+    (!window.is_steady()).then(|| {
+        format!("no steady state: over the last {STEADY_ROUNDS} intervals the rate had {}", in_words(window))
     })
+}
+
+/// Range and trend of a window in words.
+fn in_words(window: SteadyWindow) -> String {
+    format!(
+        "a range of {:.0} % of its mean (allowed {STEADY_RANGE_PCT:.0} %) and a trend of {:.0} % (allowed \
+         {STEADY_SLOPE_PCT:.0} %)",
+        window.range_pct,
+        window.slope_pct.abs()
+    )
+}
+
+/// A doubt if a phase that was to end in its steady state did not reach it.
+fn not_reached(rule: SteadyRule, measurement: &Measurement) -> Option<String> {
+    let track = measurement.steady.as_ref().filter(|track| track.changes().is_empty())?;
+    let rounds = track.figures().len();
+    let name = rule.figure.name();
+    Some(match track.window() {
+        Some(window) => format!(
+            "no steady state in {rounds} rounds: over the last {STEADY_ROUNDS} of them {name} had {}",
+            in_words(window)
+        ),
+        None => format!("no steady state in {rounds} rounds of {name}: the test takes {STEADY_ROUNDS}"),
+    })
+}
+
+/// A remark if the steady state was left again.
+fn changes(plan: &Plan, measurement: &Measurement) -> Option<String> {
+    let (figure, track) = track(plan, measurement)?;
+    let [reached, left, rest @ ..] = track.changes() else { return None };
+    let round_s = plan.interval?.as_s();
+    let values = track.figures();
+    let again = match rest.first() {
+        Some(again) => format!("; it was reached again with interval {}", again.round),
+        None => String::new(),
+    };
+    Some(format!(
+        "the steady state of interval {} was left with interval {}, {:.1} s after the begin of the phase: {} went from {:.3} \
+         to {:.3}{again}",
+        reached.round,
+        left.round,
+        left.round as f64 * round_s,
+        figure.name(),
+        values[left.round as usize - 2],
+        values[left.round as usize - 1],
+    ))
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
-use seeklab_bench::target::{Target, TargetKind};
+use seeklab_bench::target::Target;
 use seeklab_bench::verify::{Finding, Findings, Kind, Verification, VerifyOptions};
 use seeklab_core::ByteSize;
 use seeklab_files::check_distinct;
@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::BenchOptions;
 use super::load::Load;
+use super::targets::ReadyTarget;
 use crate::failure::Failure;
 use crate::output::counted;
 
@@ -88,13 +89,13 @@ pub struct FindingFigures {
 /// If the options do not fit, or there is no room for the ledger.
 pub(super) fn start(
     options: &BenchOptions,
-    kind: &TargetKind,
+    ready: &ReadyTarget,
     load: &Load,
     targets: Vec<Box<dyn Target>>,
 ) -> Result<(Option<Verification>, Vec<Box<dyn Target>>), Failure> {
     let Some(verify) = &options.verification else { return Ok((None, targets)) };
-    if !kind.holds_data {
-        return Err(Failure::new(format!("--verify: `{}` carries no data", options.target))
+    if !ready.kind.holds_data {
+        return Err(Failure::new(format!("--verify: `{}` carries no data", ready.address))
             .hint("verify a block device, a file or an NBD export"));
     }
     if !load.writes {
@@ -104,14 +105,14 @@ pub(super) fn start(
     }
     if let Some(state) = &verify.state {
         let outputs = [&options.record, &options.report].into_iter().flatten().cloned();
-        check_distinct(state, outputs.chain([PathBuf::from(&options.target)]))?;
+        check_distinct(state, outputs.chain([PathBuf::from(&ready.address)]))?;
     }
     let run = VerifyOptions::new_run()
         .map_err(|error| Failure::from(error).context("--verify: no random number"))?;
     let verify =
         VerifyOptions { ram: verify.ram.unwrap_or(VerifyOptions::RAM), state: verify.state.clone(), run };
     let lanes = targets.len() as u32;
-    let verification = Verification::new(&verify, &*targets[0], &options.target, lanes)?;
+    let verification = Verification::new(&verify, &*targets[0], &ready.address, lanes)?;
     let attached = targets.into_iter().enumerate();
     let attached = attached.map(|(index, target)| verification.attach(target, index as u32, index as u32));
     let targets = attached.collect::<Result<_, _>>()?;

@@ -15,11 +15,10 @@ use toml::{Table, Value};
 
 use super::arrivals::Mode;
 use super::figures;
-use super::file::{
-    Entry, ExperimentFile, ParameterTable, RecordedOnTable, WORKLOAD_OPTIONS, WorkloadOptionsTable,
-};
+use super::file::{ExperimentFile, ParameterTable, RecordedOnTable, WORKLOAD_OPTIONS, WorkloadOptionsTable};
 use super::values::Parameter;
 use crate::devices::Faults;
+use crate::entry::Entry;
 use crate::failure::Failure;
 use crate::trace::STANDARD_INPUT;
 use crate::workload::relative_to;

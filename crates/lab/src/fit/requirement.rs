@@ -158,7 +158,8 @@ mod tests {
 
     #[test]
     fn text_of_a_requirement_reads_back() {
-        for text in ["read_p99_pct<=20", "mean_pct<=5", "write_zeroes_class_pct<=0.5", "out_of_range_pct<=1"] {
+        for text in ["read_p99_pct<=20", "mean_pct<=5", "write_zeroes_class_pct<=0.5", "out_of_range_pct<=1"]
+        {
             assert_eq!(text.parse::<Requirement>().unwrap().to_string(), text);
         }
         assert_eq!(

@@ -18,7 +18,7 @@ pub struct Recording {
     pub files: Vec<RecordedFile>,
     /// Threads, by number. The task is all of them.
     pub threads: Vec<RecordedThread>,
-    /// Where the file system put new data, by number.
+    /// Blocks that the file system gave to new data, by number.
     pub pools: Vec<RecordedPool>,
 }
 

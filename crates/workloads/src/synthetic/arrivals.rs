@@ -61,6 +61,40 @@ pub enum ArrivalSpec {
     },
 }
 
+impl ArrivalSpec {
+    /// Mean rate of the arrivals per second; `None` of closed ones and of those that the caller supplies.
+    pub fn rate_per_s(&self) -> Option<f64> {
+        match self {
+            Self::Poisson(pace) | Self::Constant(pace) => Some(1e9 / pace.interarrival_ns()),
+            Self::Bursty { burst, within, gap, .. } => {
+                Some(burst / (gap.as_s() + (burst - 1.0) * within.as_s()))
+            }
+            Self::Shaped | Self::Closed { .. } => None,
+        }
+    }
+
+    /// The same process at another mean rate: all its times change by one factor. `None` as for
+    /// [`rate_per_s`](Self::rate_per_s), and of a rate outside [`Rate::MIN`] to [`Rate::MAX`].
+    #[must_use]
+    pub fn with_rate(&self, per_s: f64) -> Option<Self> {
+        let pace = Rate::from_per_s(per_s).map(Pace::Rate)?;
+        let factor = self.rate_per_s()? / per_s;
+        let stretched = |time: &Duration| Duration::from_ns_f64(time.as_ns() as f64 * factor);
+        Some(match self {
+            Self::Poisson(_) => Self::Poisson(pace),
+            Self::Constant(_) => Self::Constant(pace),
+            Self::Bursty { burst, burst_distribution, within, gap, distribution } => Self::Bursty {
+                burst: *burst,
+                burst_distribution: *burst_distribution,
+                within: stretched(within),
+                gap: stretched(gap),
+                distribution: *distribution,
+            },
+            Self::Shaped | Self::Closed { .. } => return None,
+        })
+    }
+}
+
 /// The mean pace of arrivals, as it was written.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {

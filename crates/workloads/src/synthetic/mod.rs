@@ -6,6 +6,8 @@
 //! | stream | what it draws |
 //! | --- | --- |
 //! | `workload.op` | read or write |
+//! | `workload.kind` | discard, write of zeroes or write, of what is no read |
+//! | `workload.fua` | force unit access, of writes |
 //! | `workload.size` | number of blocks |
 //! | `workload.pattern` | sequential, local or elsewhere |
 //! | `workload.address` | where, if not sequential |
@@ -25,6 +27,7 @@ mod address;
 mod address_space;
 mod arrivals;
 mod geometric;
+mod operations;
 mod places;
 mod population;
 mod process;
@@ -45,6 +48,7 @@ pub use arrivals::{ArrivalSpec, BurstDistribution, Pace, TimeDistribution};
 pub use size::{SizeSpec, WeightedSize};
 pub use spec::SyntheticSpec;
 
+use operations::Operations;
 use places::Places;
 use population::Population;
 use process::OpenProcess;
@@ -65,8 +69,7 @@ pub struct Synthetic {
     issued: u64,
     timing: Timing,
     places: Places,
-    read: f64,
-    op_stream: Stream,
+    operations: Operations,
     share: Share,
 }
 
@@ -119,8 +122,7 @@ impl Synthetic {
             issued: 0,
             timing,
             places: Places::new(spec, target, seed, supplied.extents)?,
-            read: spec.read.as_f64(),
-            op_stream: seed.stream("workload.op"),
+            operations: Operations::new(spec, seed)?,
             share: Share { index: 0, threads: 1 },
         })
     }
@@ -161,9 +163,14 @@ impl Synthetic {
     }
 
     fn draw(&mut self) -> Request {
-        let op = if self.op_stream.chance(self.read) { Operation::Read } else { Operation::Write };
-        let (lbn, blocks) = self.places.draw();
-        let request = Request::new(self.issued, op, lbn, blocks);
+        let (op, fua) = self.operations.draw();
+        let request = match op {
+            Operation::Flush => Request::new(self.issued, op, 0, 0),
+            _ => {
+                let (lbn, blocks) = self.places.draw();
+                Request { fua, ..Request::new(self.issued, op, lbn, blocks) }
+            }
+        };
         self.issued += 1;
         request
     }

@@ -15,6 +15,10 @@ use crate::spec::WorkloadSpec;
 /// kind = "synthetic"
 /// requests = 100000               # how many; 10000 if absent
 /// read = "66%"                    # share of reads, the rest are writes
+/// discard = "5%"                  # shares of all requests, in place of writes
+/// write_zeroes = "1%"
+/// fua = "10%"                     # share of the writes with force unit access
+/// flush_every = 32                # a flush follows so many writes
 /// size = "8KiB"                   # or a mix or a distribution, see `SizeSpec`
 /// align = "8KiB"                  # starts are multiples of it; the block size if absent
 /// sequential = "20%"              # share that begins where the last request ended
@@ -35,6 +39,22 @@ pub struct SyntheticSpec {
     /// Share of reads; the rest are writes.
     #[schemars(extend("x-maximum" = "100%"))]
     pub read: Ratio,
+    /// Share of discards among all requests, in place of writes.
+    #[serde(default, skip_serializing_if = "is_none")]
+    #[schemars(extend("x-maximum" = "100%"))]
+    pub discard: Ratio,
+    /// Share of writes of zeroes among all requests, in place of writes.
+    #[serde(default, skip_serializing_if = "is_none")]
+    #[schemars(extend("x-maximum" = "100%"))]
+    pub write_zeroes: Ratio,
+    /// Share of the writes that are to be durable when they complete (force unit access).
+    #[serde(default, skip_serializing_if = "is_none")]
+    #[schemars(extend("x-maximum" = "100%"))]
+    pub fua: Ratio,
+    /// Number of writes after which the next request is a flush [default: no flushes].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1), extend("x-unit" = "writes"))]
+    pub flush_every: Option<u64>,
     /// Size of the requests. Required unless `address` chooses extents, which have sizes of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<SizeSpec>,
@@ -57,6 +77,11 @@ pub struct SyntheticSpec {
     pub address: AddressSpec,
     /// Arrival process.
     pub arrivals: ArrivalSpec,
+}
+
+/// A share that does not occur.
+fn is_none(share: &Ratio) -> bool {
+    *share == Ratio::ZERO
 }
 
 const fn requests() -> u64 {

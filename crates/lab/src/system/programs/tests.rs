@@ -344,7 +344,7 @@ fn pages_that_the_machine_took_leave_memory_before_the_same_access() {
     // A write to a part of a page that was never in memory.
     call(500, &[access(501, StepEvent::FileWrite, 9, 12 * 4096, 100), read(502, 712, 1)]);
     let of = |memory_bytes| {
-        let loaded = loaded(&[process(10, 1, 0)], &[], &[place.clone()], &steps, memory_bytes);
+        let loaded = loaded(&[process(10, 1, 0)], &[], &[place], &steps, memory_bytes);
         let deeds =
             actions(&loaded.recording, 0).into_iter().filter(|action| *action != RecordedAction::None);
         (loaded.lost_pages, deeds.collect::<Vec<_>>())

@@ -1,0 +1,228 @@
+//! `seeklab bench JOB.fio`: fio's meanings, checked against the requests that fio itself writes to a log.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::bench::{Bench, unfolded};
+
+/// A request: operation, first byte, bytes.
+type Row = (String, u64, u64);
+
+/// The requests that fio makes of a job, by its own log. `None` without fio.
+fn by_fio(bench: &Bench, job: &str) -> Option<Vec<Row>> {
+    let job = job.replacen("[global]", "[global]\nwrite_iolog=fio.log", 1);
+    bench.write("logged.fio", &job);
+    let ran = Command::new("fio").arg("logged.fio").current_dir(bench.path(".")).output().ok()?;
+    assert!(ran.status.success(), "{job}: {}", String::from_utf8_lossy(&ran.stderr));
+    let log = String::from_utf8(bench.read("fio.log")).unwrap();
+    let row = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let at =
+            fields.iter().position(|field| ["read", "write", "trim", "sync", "datasync"].contains(field))?;
+        let number = |index: usize| fields.get(at + index).map_or(0, |field| field.parse().unwrap());
+        let op = match fields[at] {
+            "trim" => "discard",
+            "sync" | "datasync" => return Some(("flush".to_owned(), 0, 0)),
+            op => op,
+        };
+        Some((op.to_owned(), number(1), number(2)))
+    };
+    let rows = log.lines().filter_map(row).collect();
+    std::fs::remove_file(bench.path("fio.log")).unwrap();
+    Some(rows)
+}
+
+/// The requests that seeklab makes of it.
+fn by_seeklab(bench: &Bench, job: &str) -> Vec<Row> {
+    bench.write("job.fio", job);
+    bench.run(&["bench", "job.fio", "--record", "t.csv", "--interval", "0s"]).done();
+    let text = String::from_utf8(bench.read("t.csv")).unwrap();
+    let mut lines = text.lines().filter(|line| !line.starts_with('#'));
+    let header: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let column = |name: &str| header.iter().position(|column| *column == name).unwrap();
+    let (op, lbn, blocks) = (column("op"), column("lbn"), column("blocks"));
+    lines
+        .map(|line| {
+            let cells: Vec<&str> = line.split(',').collect();
+            let bytes = |index: usize| 512 * cells[index].parse::<u64>().unwrap_or(0);
+            (cells[op].to_owned(), bytes(lbn), bytes(blocks))
+        })
+        .collect()
+}
+
+/// Largest distance between the distribution functions of two samples, as a share of what chance explains with 99 %.
+fn distance(mut one: Vec<u64>, mut other: Vec<u64>) -> f64 {
+    one.sort_unstable();
+    other.sort_unstable();
+    let below = |sorted: &[u64], value: u64| {
+        sorted.partition_point(|known| *known <= value) as f64 / sorted.len() as f64
+    };
+    let all = one.iter().chain(&other);
+    let largest = all.map(|value| (below(&one, *value) - below(&other, *value)).abs()).fold(0.0, f64::max);
+    let (n, m) = (one.len() as f64, other.len() as f64);
+    largest / (1.63 * ((n + m) / (n * m)).sqrt())
+}
+
+/// Jobs without chance: their requests are those of fio, one by one.
+const EXACT: [&str; 7] = [
+    "[global]\nioengine=null\n[a]\nrw=read\nbs=64k\nsize=16m\n",
+    "[global]\nioengine=null\nbs=4k\n[a]\nrw=write\noffset=1m\nsize=4m\nio_size=2m\n",
+    "[global]\nioengine=null\n[a]\nrw=read:-8k\nbs=4k\nsize=1m\n",
+    "[global]\nioengine=null\n[a]\nrw=write:4k\nbs=4k\nsize=1m\nnumber_ios=100\n",
+    "[global]\nioengine=null\n[a]\nrw=trim\nbs=128k\nsize=8m\n",
+    "[global]\nioengine=null\n[a]\nrw=read\nbs=4k\nsize=1m\nloops=3\n",
+    "[global]\nioengine=null\n[a]\nrw=write\nbs=8k\nsize=2m\nfsync=16\n",
+];
+
+/// Jobs that draw: their operations, sizes and offsets are distributed as those of fio.
+const DRAWN: [&str; 8] = [
+    "[global]\nioengine=null\n[a]\nrw=randread\nbs=4k\nsize=32m\n",
+    "[global]\nioengine=null\n[a]\nrw=randwrite\nbs=4k\nsize=32m\nnorandommap\n",
+    "[global]\nioengine=null\n[a]\nrw=randrw\nrwmixread=70\nbs=8k\nsize=64m\n",
+    "[global]\nioengine=null\n[a]\nrw=rw\nrwmixwrite=20\nbs=4k\nsize=32m\n",
+    "[global]\nioengine=null\n[a]\nrw=randrw\nbssplit=512/10:1k/5:2k/5:4k/60:8k/2:16k/4:32k/4:64k/10\nsize=64m\nnorandommap\n",
+    "[global]\nioengine=null\n[a]\nrw=randread\nbsrange=4k-32k\nsize=128m\nnorandommap\n",
+    "[global]\nioengine=null\n[a]\nrw=randread:8\nbs=4k\nsize=32m\n",
+    "[global]\nioengine=null\n[a]\nrw=randrw\nbs=4k,16k\nsize=64m\nnorandommap\n",
+];
+
+#[test]
+fn requests_of_jobs_without_chance_are_those_of_fio_one_by_one() {
+    let bench = Bench::new();
+    for job in EXACT {
+        let Some(expected) = by_fio(&bench, job) else {
+            eprintln!("skipped: no fio");
+            return;
+        };
+        let found = by_seeklab(&bench, job);
+        assert!(
+            found == expected,
+            "{job}: {:?} and {:?}",
+            &found[..found.len().min(40)],
+            &expected[..expected.len().min(40)]
+        );
+    }
+}
+
+#[test]
+fn operations_sizes_and_offsets_of_jobs_are_distributed_as_those_of_fio() {
+    let bench = Bench::new();
+    for job in DRAWN {
+        let Some(expected) = by_fio(&bench, job) else {
+            eprintln!("skipped: no fio");
+            return;
+        };
+        let found = by_seeklab(&bench, job);
+        let bytes = |rows: &[Row]| rows.iter().map(|row| row.2).sum::<u64>() as f64;
+        assert!((bytes(&found) / bytes(&expected) - 1.0).abs() < 0.002, "{job}: bytes");
+        // Only the first request of a run is drawn; the others follow it.
+        let run = if job.contains("randread:8") { 8 } else { 1 };
+        let follow = |rows: &[Row]| rows.windows(2).filter(|pair| pair[1].1 == pair[0].1 + pair[0].2).count();
+        assert!(run == 1 || follow(&found) >= found.len() * 7 / 8 - 8, "{job}: runs");
+        let [found, expected] =
+            [found, expected].map(|rows| rows.into_iter().step_by(run).collect::<Vec<Row>>());
+        let of = |rows: &[Row], op: &str, pick: fn(&Row) -> u64| -> Vec<u64> {
+            rows.iter().filter(|row| row.0 == op).map(pick).collect()
+        };
+        for op in ["read", "write"] {
+            let (one, other) = (of(&found, op, |row| row.1), of(&expected, op, |row| row.1));
+            assert_eq!(one.is_empty(), other.is_empty(), "{job}: {op}");
+            if one.is_empty() {
+                continue;
+            }
+            let share = |part: usize, rows: &[Row]| part as f64 / rows.len() as f64;
+            let (ours, theirs) = (share(one.len(), &found), share(other.len(), &expected));
+            let spread = 4.0 * (2.0 * theirs * (1.0 - theirs) / found.len() as f64).sqrt();
+            assert!((ours - theirs).abs() <= spread, "{job}: {op} {ours} and {theirs}");
+            let far = distance(one, other);
+            assert!(far < 1.0, "{job}: offsets of {op}: {far}");
+            let far = distance(of(&found, op, |row| row.2), of(&expected, op, |row| row.2));
+            assert!(far < 1.0, "{job}: sizes of {op}: {far}");
+        }
+        // A random map visits each block once.
+        if job == DRAWN[0] {
+            let mut blocks = of(&found, "read", |row| row.1);
+            blocks.sort_unstable();
+            blocks.dedup();
+            assert_eq!(blocks.len(), (32 << 20) / 4096);
+        }
+    }
+}
+
+#[test]
+fn groups_are_phases_and_clones_are_streams() {
+    let bench = Bench::new();
+    let job = "[global]\nioengine=null\nsize=1m\nbs=4k\n[fill]\nrw=write\n[readers]\nstonewall\nrw=randread\nnumjobs=3\n\
+               [log]\nrw=write\nio_size=400k\n[rated]\nnew_group\nstonewall\nrw=randread\nrate_iops=2000\ntime_based\n\
+               runtime=500ms\niodepth=8\n";
+    bench.write("job.fio", job);
+    let figures = bench.json(&["bench", "job.fio"]);
+    let phases = figures["phases"].as_array().unwrap();
+    let names = |phase: &Value| -> Vec<String> {
+        phase["streams"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|stream| stream["stream"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(
+        phases.iter().map(|phase| phase["phase"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["fill", "2", "rated"]
+    );
+    assert_eq!(names(&phases[1]), ["readers", "readers#2", "readers#3", "log"]);
+    let requests =
+        |phase: usize, stream: usize| phases[phase]["streams"][stream]["requests"].as_u64().unwrap();
+    assert_eq!([requests(0, 0), requests(1, 0), requests(1, 2), requests(1, 3)], [256, 256, 256, 100]);
+    assert_eq!(phases[2]["offered_per_second"], 2000.0);
+    assert!((999..=1001).contains(&requests(2, 0)), "{}", requests(2, 0));
+    // The same requests to a model.
+    let on_model = bench.json(&["bench", "job.fio", "--on", "model:constant"]);
+    assert_eq!(on_model["virtual_time"], true);
+    assert_eq!(on_model["phases"][1]["requests"], 3 * 256 + 100);
+}
+
+#[test]
+fn files_of_jobs_are_made_and_removed_and_others_need_their_name() {
+    let bench = Bench::new();
+    bench.write("job.fio", "[a]\nsize=1m\nrw=randwrite\nbs=4k\nfdatasync=8\n[b]\nfilename=there.img\nrw=read\nbs=16k\nsize=256k\n");
+    bench.write("there.img", vec![7; 1 << 20]);
+    let figures = bench.json(&["bench", "job.fio"]);
+    let streams = &figures["phases"][0]["streams"];
+    assert_eq!((&streams[0]["target"], &streams[0]["writes"]), (&"psync:a.0.0".into(), &256.into()));
+    // As in fio, no flush follows the last write.
+    assert_eq!((&streams[0]["others"], &streams[1]["reads"]), (&31.into(), &16.into()));
+    assert!(!bench.path("a.0.0").exists() && bench.path("there.img").exists());
+    bench.write("job.fio", "[b]\nfilename=there.img\nrw=write\nbs=16k\nsize=256k\n");
+    bench.run(&["bench", "job.fio"]).fails(&["add --destroy psync:there.img"]);
+}
+
+#[test]
+fn options_that_cannot_be_honoured_are_refused_by_name_and_line() {
+    let bench = Bench::new();
+    let base = "[global]\nioengine=null\nsize=1m\n[a]\nrw=randread\n";
+    for (text, parts) in [
+        ("zonemode=zbd\n", &["job.fio, line 6: zonemode=zbd: has no counterpart here", "--skip-unknown"][..]),
+        ("verify=crc32c\nflow=3\n", &["line 6: verify=crc32c", "line 7: flow=3"]),
+        ("rw=trimwrite\n", &["line 6: rw=trimwrite", "randtrim are allowed"]),
+        ("bs=four\n", &["line 6: bs=four: is no size"]),
+        ("ioengine=rados\n", &["line 6: ioengine=rados: no such engine here"]),
+        ("time_based\n", &["line 4: job `a`: time_based goes with runtime"]),
+        ("ioengine=libaio\niodepth=4\nthinktime=5\n", &["thinktime goes with iodepth=1"]),
+    ] {
+        bench.write("job.fio", format!("{base}{text}"));
+        let run = bench.run(&["bench", "job.fio"]);
+        run.fails(&[]);
+        for part in parts {
+            assert!(unfolded(&run.stderr).contains(part), "{text}: no `{part}` in: {}", run.stderr);
+        }
+    }
+    bench.write("job.fio", format!("{base}zonemode=zbd\nflow=3\n"));
+    let figures = bench.json(&["bench", "job.fio", "--skip-unknown"]);
+    let notes = figures["notes"].to_string();
+    assert!(notes.contains("left out by --skip-unknown: line 6: zonemode=zbd"), "{notes}");
+    assert!(notes.contains("line 7: flow=3") && figures["requests"] == 256, "{notes}");
+    bench.write("job.fio", format!("{base}ioengine=rados\n"));
+    bench.run(&["bench", "job.fio", "--skip-unknown"]).fails(&["ioengine=rados"]);
+}

@@ -1,0 +1,503 @@
+//! The options of a fio job.
+
+use std::path::PathBuf;
+
+use seeklab_core::{Duration, Operation};
+
+use super::file::{FioOption, Section, number, switch, time};
+use super::load::{FioArrivals, FioLoad, FioSize};
+
+/// Options without effect on the requests and their times here, or whose effect is always there.
+const WITHOUT_EFFECT: &[&str] = &[
+    "allow_file_create",
+    "allow_mounted_write",
+    "allrandrepeat",
+    "bwavgtime",
+    "clat_percentiles",
+    "create_fsync",
+    "create_on_open",
+    "create_only",
+    "create_serialize",
+    "description",
+    "disable_bw",
+    "disable_bw_measurement",
+    "disable_clat",
+    "disable_lat",
+    "disable_slat",
+    "eta",
+    "exitall_on_error",
+    "fadvise_hint",
+    "fallocate",
+    "file_service_type",
+    "fixedbufs",
+    "group_reporting",
+    "gtod_reduce",
+    "hipri_percentage",
+    "invalidate",
+    "iopsavgtime",
+    "lat_percentiles",
+    "log_avg_msec",
+    "log_offset",
+    "log_prio",
+    "name",
+    "new_group",
+    "nonvectored",
+    "overwrite",
+    "percentile_list",
+    "random_generator",
+    "randrepeat",
+    "randseed",
+    "refill_buffers",
+    "registerfiles",
+    "scramble_buffers",
+    "slat_percentiles",
+    "softrandommap",
+    "thread",
+    "threads",
+    "unified_rw_reporting",
+    "unlink",
+    "userspace_reap",
+    "zero_buffers",
+    "per_job_logs",
+    "clocksource",
+    "significant_figures",
+    "stats",
+];
+
+/// An option that cannot be honoured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) line: usize,
+    /// Option and reason.
+    pub(super) text: String,
+    /// The job makes no sense without it.
+    pub(super) is_final: bool,
+}
+
+/// A job.
+#[derive(Debug, Clone)]
+pub(super) struct Job {
+    pub(super) name: String,
+    pub(super) line: usize,
+    pub(super) load: FioLoad,
+    /// It begins when those above it have ended.
+    pub(super) begins_group: bool,
+    pub(super) clones: u64,
+    /// Bytes from the offset of a clone to that of the next.
+    pub(super) offset_increment: u64,
+    pub(super) ramp: Duration,
+    /// Address of a target that is no file.
+    pub(super) address: Option<String>,
+    pub(super) file: Option<String>,
+    pub(super) directory: Option<PathBuf>,
+    pub(super) file_bytes: Option<u64>,
+    pub(super) is_direct: bool,
+    /// The engine sends one request at a time.
+    pub(super) is_one_at_a_time: bool,
+    /// Requests under way at a time of a job with a rate.
+    pub(super) outstanding_max: Option<u32>,
+}
+
+/// An option with the reason for which it is refused.
+type Taken = Result<(), String>;
+
+/// Options whose meaning depends on others.
+struct Reading {
+    job: Job,
+    rw: String,
+    run_or_skip: Option<String>,
+    depth: u32,
+    sizes: [Vec<FioSize>; 2],
+    engine: String,
+    uri: Option<String>,
+    think: Duration,
+    rate_iops: Option<f64>,
+    rate_bytes: Option<f64>,
+    is_poisson: bool,
+    loops: u64,
+    kb_base: u64,
+    has_mix: bool,
+}
+
+impl Job {
+    /// Reads a section. Every option that cannot be honoured is in the second part.
+    pub(super) fn read(section: &Section) -> (Self, Vec<Refusal>) {
+        let mut reading = Reading::new(section);
+        // It changes what the others mean, wherever it stands.
+        if let Some(base) = section.options.iter().rev().find(|option| option.name == "kb_base") {
+            reading.kb_base = if base.value == "1000" { 1000 } else { 1024 };
+        }
+        let mut refusals = Vec::new();
+        for option in &section.options {
+            if let Err(reason) = reading.take(option) {
+                let written = match option.value.as_str() {
+                    "" => option.name.clone(),
+                    value => format!("{}={value}", option.name),
+                };
+                // A later option of the same name replaces it.
+                let is_replaced =
+                    section.options.iter().any(|other| other.name == option.name && other.line > option.line);
+                if !is_replaced || option.name != "ioengine" {
+                    let is_final =
+                        matches!(option.name.as_str(), "ioengine" | "rw" | "readwrite" | "filename");
+                    let text = format!("{written}: {reason}");
+                    refusals.push(Refusal { line: option.line, text, is_final });
+                }
+            }
+        }
+        let (job, reasons) = reading.finish();
+        refusals.extend(reasons.into_iter().map(|text| {
+            let text = format!("job `{}`: {text}", section.name);
+            Refusal { line: section.line, text, is_final: true }
+        }));
+        (job, refusals)
+    }
+}
+
+impl Reading {
+    fn new(section: &Section) -> Self {
+        let one = |bytes| vec![FioSize { bytes, share: 1.0 }];
+        let load = FioLoad {
+            name: section.name.clone(),
+            other: None,
+            read: 1.0,
+            is_random: false,
+            run: 1,
+            skip: 0,
+            sizes: [one(4096), one(4096)],
+            offset: 0,
+            size: None,
+            io_bytes: None,
+            requests: None,
+            is_repeating: false,
+            flush_every: None,
+            flush_at_end: false,
+            fua: false,
+            arrivals: FioArrivals::Closed { depth: 1, think: Duration::ZERO },
+            start: Duration::ZERO,
+            runtime: None,
+            is_time_based: false,
+        };
+        let job = Job {
+            name: section.name.clone(),
+            line: section.line,
+            load,
+            begins_group: false,
+            clones: 1,
+            offset_increment: 0,
+            ramp: Duration::ZERO,
+            address: None,
+            file: None,
+            directory: None,
+            file_bytes: None,
+            is_direct: false,
+            is_one_at_a_time: true,
+            outstanding_max: None,
+        };
+        Self {
+            job,
+            rw: "read".to_owned(),
+            run_or_skip: None,
+            depth: 1,
+            sizes: [one(4096), one(4096)],
+            engine: "psync".to_owned(),
+            uri: None,
+            think: Duration::ZERO,
+            rate_iops: None,
+            rate_bytes: None,
+            is_poisson: false,
+            loops: 1,
+            kb_base: 1024,
+            has_mix: false,
+        }
+    }
+
+    fn take(&mut self, option: &FioOption) -> Taken {
+        let value = option.value.as_str();
+        let base = self.kb_base;
+        let bytes = || number(value, base).ok_or_else(|| "is no size".to_owned());
+        let count = || number(value, base).ok_or_else(|| "is no number".to_owned());
+        let is_on = || switch(value).ok_or_else(|| "0 and 1 are allowed".to_owned());
+        let seconds = || time(value, Duration::from_s(1)).ok_or_else(|| "is no time".to_owned());
+        let percent = || {
+            let share: f64 =
+                value.trim_end_matches('%').parse().map_err(|_| "is no percentage".to_owned())?;
+            if (0.0..=100.0).contains(&share) {
+                Ok(share / 100.0)
+            } else {
+                Err("0 to 100 are allowed".to_owned())
+            }
+        };
+        match option.name.as_str() {
+            "rw" | "readwrite" => {
+                let (rw, more) = match value.split_once(':') {
+                    Some((rw, more)) => (rw, Some(more.to_owned())),
+                    None => (value, None),
+                };
+                let known = [
+                    "read",
+                    "write",
+                    "randread",
+                    "randwrite",
+                    "rw",
+                    "readwrite",
+                    "randrw",
+                    "trim",
+                    "randtrim",
+                ];
+                if !known.contains(&rw) {
+                    return Err(format!("{} are allowed", known.join(", ")));
+                }
+                (self.rw, self.run_or_skip) = (rw.to_owned(), more);
+            }
+            "bs" | "blocksize" => {
+                self.sizes = directions(value, |one| {
+                    let bytes = number(one, base).filter(|bytes| *bytes > 0).ok_or("is no size")?;
+                    Ok(vec![FioSize { bytes, share: 1.0 }])
+                })?;
+            }
+            "bssplit" => {
+                self.sizes = directions(value, |one| split(one, base))?;
+            }
+            "bsrange" | "blocksize_range" => {
+                self.sizes = directions(value, |one| range(one, base))?;
+            }
+            "size" if value.ends_with('%') => {
+                return Err("a share of the file: write the size itself".to_owned());
+            }
+            "size" => self.job.load.size = Some(bytes()?),
+            "filesize" if value.contains('-') => return Err("sizes of several files".to_owned()),
+            "filesize" => self.job.file_bytes = Some(bytes()?),
+            "io_size" | "io_limit" => self.job.load.io_bytes = Some(bytes()?),
+            "offset" if value.ends_with('%') => {
+                return Err("a share of the file: write the offset itself".to_owned());
+            }
+            "offset" => self.job.load.offset = bytes()?,
+            "offset_increment" => self.job.offset_increment = bytes()?,
+            "number_ios" => self.job.load.requests = Some(count()?),
+            "numjobs" => {
+                self.job.clones = count()?;
+                if !(1..=256).contains(&self.job.clones) {
+                    self.job.clones = 1;
+                    return Err("1 to 256 are allowed".to_owned());
+                }
+            }
+            "iodepth" => self.depth = count().map(|depth| depth.clamp(1, 16_384) as u32)?,
+            "rwmixread" | "rwmixwrite" => {
+                let share = percent()?;
+                self.job.load.read = if option.name == "rwmixread" { share } else { 1.0 - share };
+                self.has_mix = true;
+            }
+            "runtime" | "timeout" => self.job.load.runtime = Some(seconds()?).filter(|time| !time.is_zero()),
+            "time_based" => self.job.load.is_time_based = is_on()?,
+            "ramp_time" => self.job.ramp = seconds()?,
+            "startdelay" if value.contains('-') => return Err("a range of times".to_owned()),
+            "startdelay" => self.job.load.start = seconds()?,
+            "stonewall" | "wait_for_previous" => self.job.begins_group = is_on()?,
+            "loops" => self.loops = count()?.max(1),
+            "direct" => self.job.is_direct = is_on()?,
+            "buffered" => self.job.is_direct = !is_on()?,
+            "ioengine" => {
+                self.engine.clear();
+                self.engine.push_str(value);
+                return engine(value);
+            }
+            "uri" => self.uri = Some(value.to_owned()),
+            "filename" => {
+                if value.contains(':') && !value.contains("\\:") {
+                    return Err("several files; one file per job is allowed".to_owned());
+                }
+                if value.contains("${") || value.contains('$') {
+                    return Err("a variable: write the name itself".to_owned());
+                }
+                self.job.file = Some(value.replace("\\:", ":"));
+            }
+            "directory" => self.job.directory = Some(PathBuf::from(value)),
+            "nrfiles" | "nr_files" if count()? == 1 => {}
+            "norandommap" => self.job.load.is_repeating = is_on()?,
+            "random_distribution" if value == "random" => {}
+            "rate_iops" => self.rate_iops = Some(count()? as f64),
+            "rate" => self.rate_bytes = Some(bytes()? as f64),
+            "rate_process" => {
+                self.is_poisson = match value {
+                    "linear" => false,
+                    "poisson" => true,
+                    _ => return Err("linear and poisson are allowed".to_owned()),
+                }
+            }
+            "thinktime" => {
+                self.think = time(value, Duration::from_us(1)).ok_or_else(|| "is no time".to_owned())?;
+            }
+            "thinktime_blocks" if count()? == 1 => {}
+            "thinktime_spin" => {}
+            "fsync" | "fdatasync" => self.job.load.flush_every = Some(count()?).filter(|writes| *writes > 0),
+            "end_fsync" => self.job.load.flush_at_end = is_on()?,
+            "sync" => {
+                self.job.load.fua = match value {
+                    "0" | "none" => false,
+                    "" | "1" | "sync" | "dsync" => true,
+                    _ => return Err("none, sync and dsync are allowed".to_owned()),
+                }
+            }
+            "kb_base" if matches!(value, "1000" | "1024") => {}
+            "percentage_random" if value == "100" => {}
+            "do_verify" | "verify_dump" | "verify_fatal" | "verify_async" | "verify_backlog"
+            | "verify_pattern" | "verify_interval" | "verify" => {
+                return Err("data of a job file are not verified".to_owned());
+            }
+            name if WITHOUT_EFFECT.contains(&name) => {}
+            _ => return Err("has no counterpart here".to_owned()),
+        }
+        Ok(())
+    }
+
+    /// Joins the options; what does not go together is in the second part.
+    fn finish(mut self) -> (Job, Vec<String>) {
+        let mut reasons = Vec::new();
+        let load = &mut self.job.load;
+        load.is_random = self.rw.starts_with("rand");
+        load.other = match self.rw.trim_start_matches("rand") {
+            "read" => None,
+            "trim" => Some(Operation::Discard),
+            _ => Some(Operation::Write),
+        };
+        match self.rw.as_str() {
+            "read" | "randread" => load.read = 1.0,
+            "write" | "randwrite" | "trim" | "randtrim" => load.read = 0.0,
+            // The share of reads without rwmixread.
+            _ if !self.has_mix => load.read = 0.5,
+            _ => {}
+        }
+        load.sizes = self.sizes;
+        match self.run_or_skip.as_deref() {
+            None => {}
+            Some(more) if load.is_random => match number(more, self.kb_base) {
+                Some(run) => load.run = run.max(1),
+                None => reasons.push(format!("rw={}:{more} has no number of requests", self.rw)),
+            },
+            Some(more) => {
+                let (sign, digits) = more.strip_prefix('-').map_or((1, more), |digits| (-1, digits));
+                match number(digits, self.kb_base).and_then(|bytes| i64::try_from(bytes).ok()) {
+                    Some(bytes) => load.skip = sign * bytes,
+                    None => reasons.push(format!("rw={}:{more} has no number of bytes", self.rw)),
+                }
+            }
+        }
+        if self.loops > 1 {
+            match load.io_bytes.or(load.size) {
+                Some(bytes) => load.io_bytes = Some(bytes.saturating_mul(self.loops)),
+                None => reasons.push("loops goes with size".to_owned()),
+            }
+        }
+        if load.is_time_based && load.runtime.is_none() {
+            reasons.push("time_based goes with runtime".to_owned());
+        }
+        let is_one_at_a_time = is_one_at_a_time(&self.engine);
+        let depth = if is_one_at_a_time { 1 } else { self.depth };
+        if !self.think.is_zero() && depth > 1 {
+            reasons.push("thinktime goes with iodepth=1".to_owned());
+        }
+        let mean_bytes =
+            |sizes: &[FioSize]| sizes.iter().map(|size| size.bytes as f64 * size.share).sum::<f64>();
+        let of_load = load.read * mean_bytes(&load.sizes[0]) + (1.0 - load.read) * mean_bytes(&load.sizes[1]);
+        let rate =
+            self.rate_iops.or_else(|| self.rate_bytes.map(|rate| rate / of_load)).filter(|rate| *rate > 0.0);
+        load.arrivals = match rate {
+            Some(per_s) => FioArrivals::Open { per_s, is_poisson: self.is_poisson },
+            None => FioArrivals::Closed { depth, think: self.think },
+        };
+        if rate.is_some() {
+            self.job.outstanding_max = Some(depth);
+        }
+        self.job.is_one_at_a_time = is_one_at_a_time;
+        match self.engine.as_str() {
+            "null" => self.job.address = Some("null".to_owned()),
+            "nbd" => match self.uri {
+                Some(uri) => self.job.address = Some(uri),
+                None => reasons.push("ioengine=nbd goes with uri".to_owned()),
+            },
+            _ => {}
+        }
+        if self.job.address.as_deref() == Some("null") && self.job.load.size.is_none() {
+            reasons.push("has no `size`".to_owned());
+        }
+        (self.job, reasons)
+    }
+}
+
+/// Refuses engines that reach nothing that can be measured here.
+fn engine(name: &str) -> Taken {
+    let known = [
+        "sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "io_uring", "posixaio", "null", "nbd",
+        "mmap",
+    ];
+    match known.contains(&name) {
+        true if name == "mmap" => Err("memory mappings are no requests to a target".to_owned()),
+        true => Ok(()),
+        false => Err("no such engine here; sync, psync, vsync, pvsync, pvsync2, libaio, io_uring, posixaio, null and nbd are \
+                      allowed"
+            .to_owned()),
+    }
+}
+
+fn is_one_at_a_time(engine: &str) -> bool {
+    ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"].contains(&engine)
+}
+
+/// Values of reads and writes, separated by a comma. The first holds for both without a second.
+fn directions(
+    value: &str,
+    read: impl Fn(&str) -> Result<Vec<FioSize>, &'static str>,
+) -> Result<[Vec<FioSize>; 2], String> {
+    let mut parts = value.split(',').map(str::trim);
+    let first = parts.next().unwrap_or("");
+    let default = || vec![FioSize { bytes: 4096, share: 1.0 }];
+    let of = |part: &str| if part.is_empty() { Ok(default()) } else { read(part) };
+    let reads = of(first)?;
+    let others = match parts.next() {
+        Some(part) => of(part)?,
+        None => reads.clone(),
+    };
+    Ok([reads, others])
+}
+
+/// Sizes with their percentages: `4k/10:64k/50:32k/40`. Those without share the rest.
+fn split(text: &str, base: u64) -> Result<Vec<FioSize>, &'static str> {
+    let mut sizes = Vec::new();
+    let mut without = 0_u32;
+    for part in text.split(':') {
+        let (size, percent) = part.split_once('/').unwrap_or((part, ""));
+        let bytes = number(size, base).filter(|bytes| *bytes > 0).ok_or("has a size that is none")?;
+        let percent = percent.trim();
+        without += u32::from(percent.is_empty());
+        let share = match percent {
+            "" => f64::NAN,
+            percent => percent.parse::<f64>().map_err(|_| "has a percentage that is none")? / 100.0,
+        };
+        sizes.push(FioSize { bytes, share });
+    }
+    let given: f64 = sizes.iter().map(|size| size.share).filter(|share| !share.is_nan()).sum();
+    if given > 1.0 + 1e-9 {
+        return Err("has percentages that sum to more than 100");
+    }
+    let rest = (1.0 - given) / f64::from(without.max(1));
+    sizes.iter_mut().filter(|size| size.share.is_nan()).for_each(|size| size.share = rest);
+    if without == 0 && given < 1.0 - 1e-9 {
+        return Err("has percentages that sum to less than 100");
+    }
+    Ok(sizes)
+}
+
+/// Sizes of a range in steps of the smallest: `4k-64k`.
+fn range(text: &str, base: u64) -> Result<Vec<FioSize>, &'static str> {
+    let (min, max) = text.split_once('-').unwrap_or((text, text));
+    let [min, max] = [min, max].map(|size| number(size, base).filter(|bytes| *bytes > 0));
+    let (Some(min), Some(max)) = (min, max) else { return Err("is no range of sizes") };
+    if min > max {
+        return Err("begins above its end");
+    }
+    // fio draws a size from 1 byte to the largest and rounds it up to a multiple of the smallest, so each is as likely.
+    let steps = max / min;
+    let share = 1.0 / steps as f64;
+    Ok((1..=steps).map(|step| FioSize { bytes: step * min, share }).collect())
+}

@@ -1,0 +1,224 @@
+//! fio job files: jobs become streams, and `stonewall` begins a phase.
+//!
+//! ```text
+//! job.fio ─▶ sections ─▶ Job (options that apply) ─▶ FioLoad, target ─▶ BenchOptions
+//!                          └─▶ refused by name and line, or left out with --skip-unknown
+//! ```
+//! # Scope and limits
+//! Meanings are those of fio 3.33. An option either has its effect, or has none on the requests and their times here (such as
+//! `group_reporting`), or is refused. Engines that reach other things than files, block devices and NBD exports are refused
+//! always.
+
+mod file;
+mod job;
+mod load;
+
+use std::path::{Path, PathBuf};
+
+use seeklab_bench::{Late, Ramp};
+use seeklab_core::{ByteSize, Duration, Seed};
+use seeklab_emulator::clock::Pacing;
+use seeklab_workloads::Retries;
+
+use super::options::{BenchOptions, PhaseOptions, StreamLoad, StreamOptions, TargetChoice};
+use super::plan_file::PlanOverrides;
+use crate::devices::Setup;
+use crate::failure::Failure;
+
+pub use load::{FioArrivals, FioLoad, FioSize, FioWorkload};
+
+use job::Job;
+
+/// Options for reading a job file.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FioOptions<'a> {
+    /// Leave out options that cannot be honoured, and list them in the notes.
+    pub skip_unknown: bool,
+    /// Send all requests to this target in place of the files of the jobs.
+    pub target: Option<&'a str>,
+}
+
+/// Reads a job file.
+///
+/// # Errors
+/// A file that cannot be read, and every option that cannot be honoured: file, line, option, reason.
+pub fn read(
+    path: &Path,
+    options: FioOptions<'_>,
+    overrides: &PlanOverrides,
+) -> Result<BenchOptions, Failure> {
+    let label = path.display().to_string();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::from(error).context(format!("{label}: cannot be read")))?;
+    let sections = file::sections(&label, &text)?;
+    let mut skipped = Vec::new();
+    let mut refused = Vec::new();
+    let mut jobs = Vec::new();
+    for section in &sections {
+        let (job, refusals) = Job::read(section);
+        for refusal in refusals {
+            let text = format!("line {}: {}", refusal.line, refusal.text);
+            let list = if refusal.is_final || !options.skip_unknown { &mut refused } else { &mut skipped };
+            if !list.contains(&text) {
+                list.push(text);
+            }
+        }
+        jobs.push(job);
+    }
+    if !refused.is_empty() {
+        let failure = Failure::new(format!("{label}, {}", refused.join("\n  ")));
+        return Err(failure
+            .hint("--skip-unknown leaves out options that only change details; engines cannot be left out"));
+    }
+    let mut building = Building { label: &label, targets: Vec::new(), only: options.target };
+    let phases = building.phases(&jobs, overrides.interval.unwrap_or(Duration::from_s(1)))?;
+    let notes = skipped.into_iter().map(|text| format!("left out by --skip-unknown: {text}")).collect();
+    Ok(BenchOptions {
+        title: None,
+        targets: building.targets,
+        phases,
+        repetitions: overrides.repetitions.unwrap_or(1),
+        find_rate: None,
+        seed: overrides.seed.unwrap_or(Seed(1)),
+        pacing: overrides.pacing.unwrap_or(Pacing::Balanced),
+        destroy: Vec::new(),
+        verification: None,
+        record: None,
+        report: None,
+        folder: None,
+        live: false,
+        inputs: vec![path.to_owned()],
+        notes,
+    })
+}
+
+struct Building<'a> {
+    label: &'a str,
+    targets: Vec<TargetChoice>,
+    only: Option<&'a str>,
+}
+
+impl Building<'_> {
+    fn phases(&mut self, jobs: &[Job], interval: Duration) -> Result<Vec<PhaseOptions>, Failure> {
+        let mut groups: Vec<Vec<&Job>> = Vec::new();
+        for job in jobs {
+            match groups.last_mut() {
+                Some(group) if !job.begins_group => group.push(job),
+                _ => groups.push(vec![job]),
+            }
+        }
+        let mut phases = Vec::new();
+        for (index, group) in groups.iter().enumerate() {
+            let ramp = group[0].ramp;
+            if let Some(other) = group.iter().find(|job| job.ramp != ramp) {
+                let problem = format!(
+                    "{}, line {}: job `{}` and job `{}` run together with a `ramp_time` of their own",
+                    self.label, other.line, group[0].name, other.name
+                );
+                return Err(Failure::new(problem).hint("give both the same, or begin a group with stonewall"));
+            }
+            let mut streams: Vec<StreamOptions> = Vec::new();
+            for job in group {
+                for clone in 0..job.clones {
+                    let mut stream = self.stream(job, clone)?;
+                    let count = streams
+                        .iter()
+                        .filter(|other| other.name.split('#').next() == Some(&job.name))
+                        .count();
+                    if count > 0 {
+                        stream.name = format!("{}#{}", job.name, count + 1);
+                    }
+                    streams.push(stream);
+                }
+            }
+            // Jobs end by themselves; this bounds the run if a target does not answer.
+            let ends: Option<Vec<Duration>> =
+                group.iter().map(|job| Some(job.load.start + job.load.runtime?)).collect();
+            let names: Vec<&str> = group.iter().map(|job| job.name.as_str()).collect();
+            let name = match names.as_slice() {
+                [name] if !phases.iter().any(|phase: &PhaseOptions| phase.name == **name) => {
+                    (*name).to_owned()
+                }
+                _ => (index + 1).to_string(),
+            };
+            phases.push(PhaseOptions {
+                name,
+                duration: ends.and_then(|ends| ends.into_iter().max()),
+                steady: None,
+                ramp: if ramp.is_zero() { Ramp::None } else { Ramp::Time(ramp) },
+                interval,
+                streams,
+            });
+        }
+        Ok(phases)
+    }
+
+    fn stream(&mut self, job: &Job, clone: u64) -> Result<StreamOptions, Failure> {
+        let mut load = job.load.clone();
+        load.offset += clone * job.offset_increment;
+        if !job.ramp.is_zero() {
+            // The ramp-up comes before the time.
+            load.runtime = load.runtime.map(|runtime| runtime + job.ramp);
+        }
+        let target = self.target(job, &load, clone)?;
+        Ok(StreamOptions {
+            name: job.name.clone(),
+            target,
+            workload: StreamLoad::Job(Box::new(load), Retries::default()),
+            is_counted: true,
+            outstanding_max: job.outstanding_max,
+            late: Late::Queue,
+            timeout: None,
+            batch: 1,
+            threads: 1,
+        })
+    }
+
+    /// Place of the target of a clone of a job. A file that is not there is made, and removed at the end.
+    fn target(&mut self, job: &Job, load: &FioLoad, clone: u64) -> Result<usize, Failure> {
+        let (address, create) = match (self.only, &job.address) {
+            (Some(only), _) => (only.to_owned(), None),
+            (None, Some(address)) => (address.clone(), None),
+            (None, None) => {
+                let file = match &job.file {
+                    Some(file) => file.clone(),
+                    None => format!("{}.{clone}.0", job.name),
+                };
+                let path =
+                    job.directory.as_ref().map_or_else(|| PathBuf::from(&file), |folder| folder.join(&file));
+                let bytes = job.file_bytes.or_else(|| Some(load.offset + load.size?));
+                let create = match bytes {
+                    _ if path.exists() => None,
+                    Some(bytes) => Some(ByteSize::from_bytes(bytes)),
+                    None => {
+                        let problem =
+                            format!("{}, line {}: job `{}` has no `size`", self.label, job.line, job.name);
+                        return Err(Failure::new(problem)
+                            .hint("write for example size=1g, or name a file that is there"));
+                    }
+                };
+                let path = path.to_string_lossy();
+                (if job.is_one_at_a_time { format!("psync:{path}") } else { path.into_owned() }, create)
+            }
+        };
+        if let Some(place) = self.targets.iter().position(|target| target.address == address) {
+            let target = &mut self.targets[place];
+            target.create = target.create.max(create);
+            if job.address.is_none() && self.only.is_none() && target.buffered == job.is_direct {
+                let problem = format!(
+                    "{}, line {}: `{address}` is used with `direct=0` and `direct=1`",
+                    self.label, job.line
+                );
+                return Err(Failure::new(problem).hint("choose one for all jobs"));
+            }
+            return Ok(place);
+        }
+        self.targets.push(TargetChoice {
+            address,
+            setup: Setup::default(),
+            buffered: !job.is_direct,
+            create,
+        });
+        Ok(self.targets.len() - 1)
+    }
+}

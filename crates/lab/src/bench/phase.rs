@@ -1,0 +1,212 @@
+//! The course of a measurement: each repetition, phase by phase.
+
+use seeklab_bench::target::{Target, TargetFacts};
+use seeklab_bench::verify::{Findings, Verification};
+use seeklab_bench::{Lane, Measurement, Plan, Stream, StreamPlan, measure};
+use seeklab_core::{Duration, Instant, Seed};
+use seeklab_emulator::clock::Clock;
+use seeklab_traces::TraceWriter;
+
+use super::course::Course;
+use super::load::Load;
+use super::options::{BenchOptions, PhaseOptions, StreamOptions, seed_of_stream};
+use super::plan;
+use super::targets::ReadyTarget;
+use super::trust::{self, Notes};
+use super::verification;
+use crate::failure::Failure;
+use crate::session::Session;
+
+/// A phase that was measured.
+#[derive(Debug)]
+pub(super) struct PhaseRun {
+    /// Number of the phase in the options.
+    pub(super) phase: usize,
+    /// Number of the repetition.
+    pub(super) repetition: u64,
+    /// Begin of the phase from the begin of the run.
+    pub(super) from: Duration,
+    pub(super) plan: Plan,
+    pub(super) streams: Vec<StreamRun>,
+    pub(super) measurement: Measurement,
+    pub(super) notes: Notes,
+}
+
+/// Circumstances of a stream that was measured.
+#[derive(Debug)]
+pub(super) struct StreamRun {
+    pub(super) plan: StreamPlan,
+    pub(super) facts: TargetFacts,
+}
+
+impl PhaseRun {
+    /// Its options.
+    pub(super) fn options<'a>(&self, options: &'a BenchOptions) -> &'a PhaseOptions {
+        &options.phases[self.phase]
+    }
+}
+
+/// Makes the trace, when the facts of all targets are known.
+pub(super) type MakeTrace<'a> =
+    dyn Fn(&[Option<TargetFacts>], &[ReadyTarget]) -> Result<Option<Box<dyn TraceWriter>>, Failure> + 'a;
+
+/// A stream whose targets are open.
+struct OpenStream {
+    targets: Vec<Box<dyn Target>>,
+    lanes: Vec<Box<dyn FnOnce() -> Box<dyn seeklab_core::Workload> + Send>>,
+}
+
+/// All phases and repetitions.
+pub(super) struct Run<'a> {
+    session: &'a Session,
+    options: &'a BenchOptions,
+    loads: &'a [Vec<Load>],
+    /// Facts of each target, once it was open.
+    facts: Vec<Option<TargetFacts>>,
+    /// The check of the data, if there is one.
+    verification: Option<Verification>,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(session: &'a Session, options: &'a BenchOptions, loads: &'a [Vec<Load>]) -> Self {
+        Self { session, options, loads, facts: vec![None; options.targets.len()], verification: None }
+    }
+
+    /// Opens and closes the targets of all phases but the first, so that mistakes in them end no run halfway.
+    ///
+    /// # Errors
+    /// A target that cannot be opened, or a workload that does not fit it.
+    pub(super) fn check(&mut self, targets: &mut [ReadyTarget]) -> Result<(), Failure> {
+        for target in targets.iter_mut() {
+            target.begin_repetition(self.options.seed)?;
+        }
+        for phase in 1..self.options.phases.len() {
+            self.open(targets, phase, self.options.seed)?;
+        }
+        Ok(())
+    }
+
+    /// Measures all repetitions of all phases. It ends early if the caller stops it or a target fails as a whole.
+    ///
+    /// # Errors
+    /// A target that cannot be opened, a trace that cannot be made, or a target that fails before anything was measured.
+    pub(super) fn measure(
+        &mut self,
+        targets: &mut [ReadyTarget],
+        course: &mut Course<'_>,
+        make_trace: &MakeTrace<'_>,
+    ) -> Result<Vec<PhaseRun>, Failure> {
+        let mut runs = Vec::new();
+        let is_virtual = targets.iter().any(|target| target.kind.is_virtual);
+        let clock = Clock::start();
+        // Virtual time of the repetitions before this one.
+        let mut before = Duration::ZERO;
+        for repetition in 0..self.options.repetitions {
+            let seed = self.options.seed.repetition(repetition);
+            for target in targets.iter_mut() {
+                target.begin_repetition(seed)?;
+            }
+            for phase in 0..self.options.phases.len() {
+                let open = self.open(targets, phase, seed)?;
+                if runs.is_empty() {
+                    course.begin(make_trace(&self.facts, targets)?);
+                }
+                let now = targets.iter().map(ReadyTarget::model_time).max().unwrap_or_default();
+                let from = match (is_virtual, runs.is_empty()) {
+                    (_, true) => Duration::ZERO,
+                    (true, _) => before + now.saturating_since(Instant::ZERO),
+                    (false, _) => clock.now().saturating_since(Instant::ZERO),
+                };
+                course.begin_phase(&self.options.phases[phase], repetition, from);
+                let run = self.measure_phase(open, (phase, repetition), from, is_virtual, course)?;
+                let is_over = run.measurement.is_stopped || run.measurement.failure.is_some();
+                runs.push(run);
+                if is_over || self.session.stop().is_stopped() {
+                    return Ok(runs);
+                }
+            }
+            let now = targets.iter().map(ReadyTarget::model_time).max().unwrap_or_default();
+            before += now.saturating_since(Instant::ZERO);
+        }
+        Ok(runs)
+    }
+
+    /// Findings of the check of the data, if there is one.
+    pub(super) fn findings(&mut self) -> Option<Findings> {
+        self.verification.take().map(|verification| verification.findings())
+    }
+
+    /// Opens the targets of a phase, and makes the shares of its workloads.
+    fn open(
+        &mut self,
+        targets: &[ReadyTarget],
+        number: usize,
+        seed: Seed,
+    ) -> Result<Vec<OpenStream>, Failure> {
+        let phase = &self.options.phases[number];
+        let mut open = Vec::new();
+        for (index, (stream, load)) in phase.streams.iter().zip(&self.loads[number]).enumerate() {
+            let seed = seed_of_stream(seed, number, index);
+            let opened = self.open_stream(targets, (phase, stream), load, seed);
+            open.push(opened.map_err(|failure| match self.options.is_one_stream() {
+                true => failure,
+                false => failure.context(format!("phase `{}`, stream `{}`", phase.name, stream.name)),
+            })?);
+        }
+        Ok(open)
+    }
+
+    fn open_stream(
+        &mut self,
+        targets: &[ReadyTarget],
+        (phase, stream): (&PhaseOptions, &StreamOptions),
+        load: &Load,
+        seed: Seed,
+    ) -> Result<OpenStream, Failure> {
+        let ready = &targets[stream.target];
+        let targets = ready.open(stream, load, seed)?;
+        let (verification, targets) = verification::start(self.options, ready, load, targets)?;
+        self.verification = verification;
+        let facts = targets[0].facts().clone();
+        let mut lanes = Vec::new();
+        for index in 0..stream.threads {
+            let place = (ready.address.as_str(), &facts);
+            lanes.push(load.share((phase, stream), place, ready.device.as_ref(), seed, index)?);
+        }
+        self.facts[stream.target] = Some(facts);
+        Ok(OpenStream { targets, lanes })
+    }
+
+    fn measure_phase(
+        &self,
+        open: Vec<OpenStream>,
+        (number, repetition): (usize, u64),
+        from: Duration,
+        is_virtual: bool,
+        course: &mut Course<'_>,
+    ) -> Result<PhaseRun, Failure> {
+        let phase = &self.options.phases[number];
+        let plan = plan::phase(phase, self.options.pacing, self.options.record.is_some(), is_virtual);
+        let (mut of_streams, mut streams) = (Vec::new(), Vec::new());
+        for ((stream, load), open) in phase.streams.iter().zip(&self.loads[number]).zip(open) {
+            let plan = plan::stream(stream, load);
+            of_streams.push(StreamRun { plan: plan.clone(), facts: open.targets[0].facts().clone() });
+            let lanes = open.targets.into_iter().zip(open.lanes);
+            let lanes = lanes.map(|(target, workload)| Lane { target, workload });
+            streams.push(Stream::new(plan, lanes.collect()));
+        }
+        // What was prepared is no part of the run.
+        let mut measurement = measure(&plan, Clock::start(), streams, course)?;
+        let loads = &self.loads[number];
+        for (totals, load) in measurement.streams.iter_mut().zip(loads) {
+            if !load.is_open {
+                // The requests that follow the last completions of a closed load are no arrivals that the target kept
+                // waiting.
+                totals.unissued = 0;
+            }
+        }
+        measurement.totals.unissued = measurement.streams.iter().map(|totals| totals.unissued).sum();
+        let notes = trust::notes(&plan, phase, &of_streams, loads, &measurement);
+        Ok(PhaseRun { phase: number, repetition, from, plan, streams: of_streams, measurement, notes })
+    }
+}

@@ -1,0 +1,270 @@
+//! Offered rates of an open load: a list of them, one phase each, or the highest that a bound allows.
+//!
+//! ```text
+//! --rates 10%,50%,90%     phase "10%" ─▶ phase "50%" ─▶ phase "90%" ─▶ response curve
+//! --find-rate BOUND       rate holds: × 2 … until it does not ─▶ halve the interval ─▶ FoundRate
+//! ```
+//! # Scope and limits
+//! Every trial draws from the same seed and begins with a model at rest, so trials of a model differ by their rate alone. A
+//! real target keeps the state of the trials before.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use seeklab_workloads::{Rate, WorkloadSpec};
+use serde::Serialize;
+
+use super::figures::{LoadFigures, six_decimals};
+use super::fio::FioArrivals;
+use super::options::{BenchOptions, PhaseOptions, StreamLoad, StreamOptions};
+use crate::estimate::Bound;
+use crate::failure::Failure;
+
+/// Width of the interval that holds the highest rate, in percent of the rate.
+const WIDTH_PCT: f64 = 0.5;
+/// Trials at most.
+const TRIALS_MAX: usize = 40;
+
+/// A rate at which requests are to arrive.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum OfferedRate {
+    /// Share of the rate of the workload.
+    Share(f64),
+    /// Requests per second.
+    PerSecond(f64),
+}
+
+impl OfferedRate {
+    fn per_s(self, of_workload: f64) -> f64 {
+        match self {
+            Self::Share(share) => share * of_workload,
+            Self::PerSecond(rate) => rate,
+        }
+    }
+}
+
+impl FromStr for OfferedRate {
+    type Err = String;
+
+    /// Reads a share such as `50%` or a rate such as `500/s`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        match text.strip_suffix('%') {
+            Some(share) => match share.trim().parse::<f64>() {
+                Ok(share) if share.is_finite() && share > 0.0 => Ok(Self::Share(share / 100.0)),
+                _ => Err(format!("`{text}` is no share above 0 (hint: write for example 50%)")),
+            },
+            None => text.parse::<Rate>().map(|rate| Self::PerSecond(rate.as_per_s())).map_err(|error| {
+                format!("{error} (hint: write a share of the workload's rate such as 50%, or a rate such as 500/s)")
+            }),
+        }
+    }
+}
+
+impl fmt::Display for OfferedRate {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Share(share) => write!(f, "{}%", six_decimals(share * 100.0)),
+            Self::PerSecond(rate) => write!(f, "{}/s", six_decimals(*rate)),
+        }
+    }
+}
+
+/// Highest rate at which a bound holds.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct FoundRateFigures {
+    /// Bound as requested.
+    pub bound: String,
+    /// Highest rate at which the bound held, per second.
+    pub arrivals_per_s: f64,
+    /// Lowest rate at which it did not hold, per second.
+    pub exceeded_arrivals_per_s: f64,
+    /// Value of the figure at the highest rate.
+    pub value: Option<f64>,
+    /// Trials in order.
+    pub trials: Vec<TrialFigures>,
+}
+
+/// A trial at a rate.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct TrialFigures {
+    /// Rate at which requests arrived, per second.
+    pub arrivals_per_s: f64,
+    /// Value of the figure; null if nothing was carried out.
+    pub value: Option<f64>,
+    /// Requests that arrived and were not carried out: never issued, left out or failed.
+    pub missing_requests: u64,
+    /// True if the bound held and no request is missing.
+    pub holds: bool,
+}
+
+/// Rate of the only stream of the only phase.
+///
+/// # Errors
+/// Several streams or phases, or a load without a rate.
+fn rate_of(options: &BenchOptions, option: &str) -> Result<f64, Failure> {
+    if !options.is_one_stream() {
+        return Err(Failure::new(format!("{option}: the plan has several streams or phases"))
+            .hint("name a target and its --workload"));
+    }
+    let stream = &options.phases[0].streams[0];
+    offered_per_s(stream).ok_or_else(|| {
+        Failure::new(format!("{option}: `{}` has no rate of arrivals", stream.workload.name()))
+            .hint("choose a synthetic open load, for example poisson=100/s")
+    })
+}
+
+/// Mean rate of the arrivals of a stream per second; `None` of a load whose requests wait for completions, or of a trace.
+pub(super) fn offered_per_s(stream: &StreamOptions) -> Option<f64> {
+    match &stream.workload {
+        StreamLoad::Workload(workload) => match &workload.spec {
+            WorkloadSpec::Synthetic(spec) => spec.arrivals.rate_per_s(),
+            _ => None,
+        },
+        StreamLoad::Job(job, _) => match job.arrivals {
+            FioArrivals::Open { per_s, .. } => Some(per_s),
+            _ => None,
+        },
+    }
+}
+
+/// The only phase with another rate.
+fn at_rate(phase: &PhaseOptions, name: String, per_s: f64) -> Option<PhaseOptions> {
+    let mut phase = PhaseOptions { name, ..phase.clone() };
+    match &mut phase.streams[0].workload {
+        StreamLoad::Workload(workload) => {
+            let WorkloadSpec::Synthetic(spec) = &mut workload.spec else { return None };
+            spec.arrivals = spec.arrivals.with_rate(per_s)?;
+        }
+        StreamLoad::Job(job, _) => match &mut job.arrivals {
+            FioArrivals::Open { per_s: of_job, .. } => *of_job = per_s,
+            _ => return None,
+        },
+    }
+    Some(phase)
+}
+
+/// The options with a phase for each rate.
+///
+/// # Errors
+/// Several streams or phases, a load without a rate, or rates that are there twice or out of range.
+pub fn with_rates(options: BenchOptions, rates: &[OfferedRate]) -> Result<BenchOptions, Failure> {
+    let of_workload = rate_of(&options, "--rates")?;
+    let mut phases: Vec<PhaseOptions> = Vec::new();
+    for rate in rates {
+        let name = rate.to_string();
+        if phases.iter().any(|phase| phase.name == name) {
+            return Err(Failure::new(format!("--rates: {name} is there twice")));
+        }
+        let phase = at_rate(&options.phases[0], name.clone(), rate.per_s(of_workload)).ok_or_else(|| {
+            let [min, max] = [Rate::MIN, Rate::MAX].map(Rate::as_per_s);
+            Failure::new(format!("--rates: {name} is out of range"))
+                .hint(format!("{min}/s to {max}/s are allowed"))
+        })?;
+        phases.push(phase);
+    }
+    Ok(BenchOptions { phases, ..options })
+}
+
+/// Value of the figure of a bound; `None` if nothing was carried out.
+fn value_in(bound: Bound, load: &LoadFigures) -> Option<f64> {
+    let times = &load.response;
+    match bound.figure() {
+        "response_mean_ms" => times.response_mean_ms,
+        "response_p50_ms" => times.response_p50_ms,
+        "response_p90_ms" => times.response_p90_ms,
+        "response_p95_ms" => times.response_p95_ms,
+        "response_p99_ms" => times.response_p99_ms,
+        "response_p999_ms" => times.response_p999_ms,
+        _ => load.outstanding_mean,
+    }
+}
+
+/// Looks for the highest rate at which a bound holds.
+pub(super) struct RateSearch {
+    bound: Bound,
+    next: f64,
+    holds: Option<f64>,
+    exceeded: Option<f64>,
+    trials: Vec<TrialFigures>,
+}
+
+impl RateSearch {
+    /// A search that begins with the rate of the workload.
+    ///
+    /// # Errors
+    /// Options that do not go with it.
+    pub(super) fn new(options: &BenchOptions, bound: Bound) -> Result<Self, Failure> {
+        let next = rate_of(options, "--find-rate")?;
+        if bound.figure() == "utilisation_pct" {
+            return Err(Failure::new(format!("--find-rate {bound}: a measurement has no utilisation"))
+                .hint("bound a response time or outstanding_mean"));
+        }
+        let not_beside = [("--record", options.record.is_some()), ("--repeat", options.repetitions > 1)];
+        if let Some((option, _)) = not_beside.into_iter().find(|(_, is_given)| *is_given) {
+            return Err(Failure::new(format!(
+                "{option}: does not go with --find-rate, which measures at many rates"
+            ))
+            .hint("measure again at the rate that it finds"));
+        }
+        Ok(Self { bound, next, holds: None, exceeded: None, trials: Vec::new() })
+    }
+
+    /// The options of the next trial, or of the rate that was found.
+    pub(super) fn options(&self, options: &BenchOptions) -> Result<BenchOptions, Failure> {
+        let out_of_range = || {
+            let problem = format!("--find-rate {}: no rate in range decides it", self.bound);
+            Failure::check(problem)
+                .hint("check the bound, or let more requests arrive with --duration or --requests")
+        };
+        let name = options.phases[0].name.clone();
+        let phase = at_rate(&options.phases[0], name, self.next).ok_or_else(out_of_range)?;
+        if self.trials.len() > TRIALS_MAX {
+            return Err(out_of_range());
+        }
+        Ok(BenchOptions { phases: vec![phase], ..options.clone() })
+    }
+
+    /// Takes the figures of a trial. Returns true if the rate is found; the last trial is then that of the highest rate
+    /// that holds, or one follows at that rate.
+    pub(super) fn take(&mut self, load: &LoadFigures, missing: u64) -> bool {
+        let value = value_in(self.bound, load);
+        let holds = missing == 0 && value.is_some_and(|value| value <= self.bound.value());
+        let arrivals_per_s = six_decimals(self.next);
+        self.trials.push(TrialFigures { arrivals_per_s, value, missing_requests: missing, holds });
+        if holds {
+            self.holds = Some(self.next);
+        } else {
+            self.exceeded = Some(self.next);
+        }
+        match (self.holds, self.exceeded) {
+            (Some(low), Some(high)) if 100.0 * (high - low) <= WIDTH_PCT * low => {
+                self.next = low;
+                return true;
+            }
+            (Some(low), Some(high)) => self.next = (low * high).sqrt(),
+            (Some(low), None) => self.next = 2.0 * low,
+            (None, _) => self.next /= 2.0,
+        }
+        false
+    }
+
+    /// Returns true if the last trial was at the rate that was found.
+    pub(super) fn is_last_found(&self) -> bool {
+        self.trials.last().is_some_and(|trial| trial.holds)
+    }
+
+    /// The figures of the search.
+    pub(super) fn figures(&self) -> FoundRateFigures {
+        let found = self.trials.iter().filter(|trial| trial.holds);
+        let found = found.max_by(|one, other| one.arrivals_per_s.total_cmp(&other.arrivals_per_s));
+        FoundRateFigures {
+            bound: self.bound.to_string(),
+            arrivals_per_s: six_decimals(self.holds.unwrap_or(0.0)),
+            exceeded_arrivals_per_s: six_decimals(self.exceeded.unwrap_or(0.0)),
+            value: found.and_then(|trial| trial.value),
+            trials: self.trials.clone(),
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The targets of a measurement: resolved, made, claimed, and opened for each phase.
+
+use std::path::{Path, PathBuf};
+
+use seeklab_bench::target::{Opening, SharedModel, Target, TargetKind, TargetOptions};
+use seeklab_bench::{Claim, ClaimOptions, claim};
+use seeklab_core::{Instant, Seed};
+use seeklab_emulator::clock::Clock;
+
+use super::load::Load;
+use super::made::MadeFile;
+use super::options::{BenchOptions, StreamOptions, TargetChoice};
+use super::plan;
+use crate::devices::{Resolved, Setup, resolve};
+use crate::failure::Failure;
+use crate::session::Session;
+
+/// A target that can be opened.
+#[derive(Debug)]
+pub(super) struct ReadyTarget {
+    /// Its address, as the user wrote it.
+    pub(super) address: String,
+    /// Its kind.
+    pub(super) kind: &'static TargetKind,
+    /// The model, if it is one.
+    pub(super) device: Option<Resolved>,
+    inner: String,
+    buffered: bool,
+    number: usize,
+    /// The model of this repetition.
+    model: Option<SharedModel>,
+    _claim: Option<Claim>,
+    // Removed behind the claim.
+    _made: Option<MadeFile>,
+}
+
+impl ReadyTarget {
+    /// Makes the target ready: its model is resolved, its file is made, and leave to write is taken.
+    ///
+    /// # Errors
+    /// A model that is none, a file that cannot be made, or a target that must not be overwritten.
+    fn new(
+        session: &Session,
+        choice: &TargetChoice,
+        number: usize,
+        destroy: Option<&str>,
+        is_written: bool,
+    ) -> Result<Self, Failure> {
+        let (kind, inner) = TargetKind::of(&choice.address);
+        let device = device(choice, kind, inner)?;
+        let made = match choice.create {
+            Some(size) => Some(MadeFile::create(session, kind, inner, size)?),
+            None => None,
+        };
+        let path = kind.holds_data.then(|| Path::new(inner)).filter(|path| path.exists());
+        let claim = if kind.holds_data && is_written {
+            Some(claim(ClaimOptions { address: &choice.address, path, destroy, is_own: made.is_some() })?)
+        } else {
+            None
+        };
+        Ok(Self {
+            address: choice.address.clone(),
+            kind,
+            device,
+            inner: inner.to_owned(),
+            buffered: choice.buffered,
+            number,
+            model: None,
+            _claim: claim,
+            _made: made,
+        })
+    }
+
+    /// A repetition begins: a model is at its time zero.
+    pub(super) fn begin_repetition(&mut self, seed: Seed) -> Result<(), Failure> {
+        if let Some(device) = &self.device {
+            let device = device.build(seed, &format!("disk{}", self.number))?;
+            self.model = Some(SharedModel::new(self.address.clone(), device));
+        }
+        Ok(())
+    }
+
+    /// Time of the model in this repetition.
+    pub(super) fn model_time(&self) -> Instant {
+        self.model.as_ref().map_or(Instant::ZERO, SharedModel::time)
+    }
+
+    /// Opens the target once for each thread of a stream.
+    pub(super) fn open(
+        &self,
+        stream: &StreamOptions,
+        load: &Load,
+        seed: Seed,
+    ) -> Result<Vec<Box<dyn Target>>, Failure> {
+        let model = |_: &str| Ok(self.model.clone().expect("a model is made for each repetition"));
+        let room = plan::outstanding_max(stream, load).div_ceil(stream.threads);
+        let options = TargetOptions {
+            outstanding_max: room,
+            direct: !self.buffered,
+            prepared_bytes: load.prepared_bytes,
+            reads: load.reads,
+            writes: load.writes,
+            seed: seed.0,
+        };
+        let opening = Opening { clock: Clock::start(), options: &options, model: &model };
+        let targets = (0..stream.threads).map(|_| (self.kind.open)(&self.inner, &opening));
+        Ok(targets.collect::<Result<_, _>>()?)
+    }
+}
+
+/// Files and devices among the targets.
+pub(super) fn paths(options: &BenchOptions) -> impl Iterator<Item = PathBuf> {
+    options.targets.iter().filter_map(|target| {
+        let (kind, address) = TargetKind::of(&target.address);
+        kind.holds_data.then(|| PathBuf::from(address))
+    })
+}
+
+/// Makes all targets ready. `loads` are those of the streams of each phase.
+///
+/// # Errors
+/// As those of a target, targets with times of different clocks, and names typed again of what is no target.
+pub(super) fn ready(
+    session: &Session,
+    options: &BenchOptions,
+    loads: &[Vec<Load>],
+) -> Result<Vec<ReadyTarget>, Failure> {
+    let kind_of = |target: &TargetChoice| TargetKind::of(&target.address).0;
+    if let Some(other) = options
+        .targets
+        .iter()
+        .find(|target| kind_of(target).is_virtual != kind_of(&options.targets[0]).is_virtual)
+    {
+        let problem = format!(
+            "`{}` and `{}`: one of them is a model in virtual time, the other is none",
+            options.targets[0].address, other.address
+        );
+        return Err(Failure::new(problem).hint("measure models and real targets in plans of their own"));
+    }
+    let is_written = |target: usize| {
+        let streams =
+            options.phases.iter().zip(loads).flat_map(|(phase, loads)| phase.streams.iter().zip(loads));
+        streams.into_iter().any(|(stream, load)| stream.target == target && load.writes)
+    };
+    let mut is_used = vec![false; options.destroy.len()];
+    let mut targets = Vec::new();
+    for (number, choice) in options.targets.iter().enumerate() {
+        let (kind, inner) = TargetKind::of(&choice.address);
+        let is_written = is_written(number);
+        let is_named = |name: &String| *name == choice.address || Path::new(name) == Path::new(inner);
+        let named = options.destroy.iter().position(is_named);
+        if let Some(named) = named.filter(|_| kind.holds_data && is_written && choice.create.is_none()) {
+            is_used[named] = true;
+        }
+        // A single name that fits nothing is the target's own mistake.
+        let only =
+            options.destroy.first().filter(|_| options.targets.len() == 1 && kind.holds_data && is_written);
+        let destroy = named.map(|named| &options.destroy[named]).or(only);
+        if only.is_some() {
+            is_used.fill(true);
+        }
+        let destroy = destroy.map(String::as_str);
+        targets.push(ReadyTarget::new(session, choice, number, destroy, is_written)?);
+    }
+    if let Some(name) =
+        options.destroy.iter().zip(is_used).find_map(|(name, is_used)| (!is_used).then_some(name))
+    {
+        let failure = Failure::new(if options.targets.len() == 1 {
+            "--destroy: nothing would be overwritten".to_owned()
+        } else {
+            format!("--destroy {name}: no target of that name would be overwritten")
+        });
+        return Err(failure.hint("it goes with a workload that writes to a device, a file or an export"));
+    }
+    Ok(targets)
+}
+
+/// The model, if the target is one.
+fn device(choice: &TargetChoice, kind: &TargetKind, address: &str) -> Result<Option<Resolved>, Failure> {
+    if kind.is_virtual {
+        return resolve(address, &choice.setup).map(Some);
+    }
+    let Setup { bare, overrides, faults, queue } = &choice.setup;
+    let is_set_up = *bare || !overrides.is_empty() || queue.is_some();
+    if is_set_up || faults.file.is_some() || !faults.lines.is_empty() {
+        let problem = "--bare, --set, --fault, --faults and --scheduler set up a model";
+        return Err(Failure::new(format!("{problem}, and `{}` is none", choice.address))
+            .hint("write model:DEVICE to measure a model in virtual time"));
+    }
+    Ok(None)
+}
