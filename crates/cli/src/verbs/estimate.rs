@@ -149,11 +149,7 @@ impl Arguments {
             devices: self.device.clone(),
             setup: self.setup.setup(),
             workload: self.workload.clone(),
-            workload_options: WorkloadOptions {
-                arrivals,
-                requests: self.requests,
-                ..self.replay.options()
-            },
+            workload_options: WorkloadOptions { arrivals, requests: self.requests, ..self.replay.options() },
             seed: self.seed,
             until: self.until,
             report: self.report.clone(),
