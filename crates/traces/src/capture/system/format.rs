@@ -8,9 +8,9 @@ use seeklab_core::ProcessName;
 use super::symbols::Symbols;
 use crate::capture::layout::{Field, Layout, find};
 use crate::event::block_event::Kind;
-use crate::event::pairing::SECTOR_BYTES;
+use crate::system::fields::{self, PAGE_BYTES};
 use crate::system::{
-    BlockStep, Context, EventKind, FileExtent, FileRange, InterruptSource, RunState, SystemEvent, Work,
+    BlockStep, Context, EventKind, FileExtent, FileRange, InterruptSource, SystemEvent, Work,
 };
 
 /// Scope in which events are recorded.
@@ -157,23 +157,6 @@ pub(super) const STACK: Tracepoint = row(Point::Stack, Task, "ftrace", "kernel_s
 /// Bits of `common_flags`.
 const IN_INTERRUPT: u8 = 0x08;
 const IN_SOFTIRQ: u8 = 0x10;
-/// Flag of clone(2) that makes a thread of the same process.
-const CLONE_THREAD: u64 = 0x0001_0000;
-/// States of `prev_state`.
-const STATES: [(u64, RunState); 6] = [
-    (0x10 | 0x20, RunState::Ended),
-    (0x40 | 0x80, RunState::Idle),
-    (0x04 | 0x08, RunState::Stopped),
-    (0x02, RunState::Uninterruptible),
-    (0x01, RunState::Interruptible),
-    (0, RunState::Runnable),
-];
-/// States that threads report; flags above them say how a thread was preempted.
-const STATES_MASK: u64 = 0xff;
-/// Size of the pages that file offsets are counted in.
-const PAGE_BYTES: u64 = 4096;
-/// State of an extent: blocks are there, and their place is known.
-pub(super) const EXTENT_PLACED: u64 = 0b11;
 
 /// Decoder of the records of one tracepoint.
 #[derive(Debug, Clone)]
@@ -233,15 +216,13 @@ impl Decoder {
         let kind = match self.tracepoint.point {
             Point::Switch => EventKind::Switch {
                 previous: field(0)? as u32,
-                state: run_state(field(1)?),
+                state: fields::run_state(field(1)?),
                 next: field(2)? as u32,
                 next_name: ProcessName(bytes(raw, self.fields[3])?.try_into().ok()?),
             },
             Point::Waking => EventKind::Waking { thread: field(0)? as u32 },
             Point::Wakeup => EventKind::Wakeup { thread: field(0)? as u32 },
-            Point::NewTask => {
-                EventKind::Fork { child: field(0)? as u32, is_thread: field(1)? & CLONE_THREAD != 0 }
-            }
+            Point::NewTask => fields::fork(field(0)? as u32, field(1)?),
             Point::Exec => EventKind::Exec { name: file_name(raw, field(0)? as u32)? },
             Point::Stack => EventKind::Stack(symbols.cause(raw.get(self.fields[0].offset..)?)),
             Point::CallEnter => {
@@ -279,29 +260,14 @@ impl Decoder {
                 offset_bytes: field(2)?,
                 length_bytes: field(3)?,
             }),
-            Point::FileDelete => {
-                // A file with a name only leaves the memory.
-                if field(2)? != 0 {
-                    return Some(None);
-                }
-                EventKind::FileDelete { device: field(0)? as u32, inode: field(1)? }
-            }
+            Point::FileDelete => return Some(fields::file_delete(field(0)? as u32, field(1)?, field(2)?)),
             Point::DeviceRead => {
-                if bytes(raw, self.fields[3])?.first() != Some(&b'R') {
-                    return Some(None);
-                }
-                let bytes = field(2)?.saturating_mul(SECTOR_BYTES);
-                EventKind::DeviceRead { device: field(0)? as u32, sector: field(1)?, bytes }
+                let letters = bytes(raw, self.fields[3])?;
+                return Some(fields::device_read(field(0)? as u32, letters, field(1)?, field(2)?));
             }
             Point::BufferRead | Point::BufferWrite => {
-                // The field `sector` is the number of the block, in blocks of the size.
-                let bytes = field(2)? as u32;
-                EventKind::Buffer {
-                    device: field(0)? as u32,
-                    sector: field(1)?.saturating_mul(u64::from(bytes) / SECTOR_BYTES),
-                    bytes,
-                    is_dirtied: self.tracepoint.point == Point::BufferWrite,
-                }
+                let is_dirtied = self.tracepoint.point == Point::BufferWrite;
+                fields::buffer(field(0)? as u32, field(1)?, field(2)? as u32, is_dirtied)
             }
             Point::Throttle => EventKind::Throttle,
             Point::CommitBegin | Point::CommitEnd => EventKind::Commit {
@@ -310,18 +276,12 @@ impl Decoder {
                 begins: self.tracepoint.point == Point::CommitBegin,
             },
             Point::Extent => {
-                // A negative result is an error, and 0 is a hole.
-                let blocks = i64::from((field(5)? as u32).cast_signed());
-                if blocks <= 0 {
-                    return Some(None);
-                }
-                self.extent(raw, u32::try_from(blocks).ok()?)?
+                let extent = self.extent(raw, 0)?;
+                return Some(fields::mapped_extent(extent, (field(5)? as u32).cast_signed().into()));
             }
             Point::FoundExtent => {
-                if field(6)? == 0 || field(5)? & EXTENT_PLACED == 0 {
-                    return Some(None);
-                }
-                self.extent(raw, field(4)? as u32)?
+                let extent = self.extent(raw, field(4)? as u32)?;
+                return Some(fields::found_extent(extent, field(6)? != 0, field(5)?));
             }
             Point::WorkStart => {
                 let is_loop = symbols.is_loop_work(field(0)?);
@@ -344,15 +304,15 @@ impl Decoder {
         }
     }
 
-    fn extent(&self, raw: &[u8], blocks: u32) -> Option<EventKind> {
+    fn extent(&self, raw: &[u8], blocks: u32) -> Option<FileExtent> {
         let field = |index: usize| number(raw, self.fields[index]);
-        Some(EventKind::Extent(FileExtent {
+        Some(FileExtent {
             device: field(0)? as u32,
             inode: field(1)?,
             file_block: field(2)?,
             device_block: field(3)?,
             blocks,
-        }))
+        })
     }
 }
 
@@ -385,17 +345,7 @@ fn file_name(raw: &[u8], place: u32) -> Option<ProcessName> {
     let (offset, length) = ((place & 0xffff) as usize, (place >> 16) as usize);
     let path = raw.get(offset..)?.get(..length)?;
     let path = path.split(|byte| *byte == 0).next()?;
-    let name = path.rsplit(|byte| *byte == b'/').next()?;
-    let mut bytes = [0; 16];
-    let length = name.len().min(15);
-    bytes[..length].copy_from_slice(&name[..length]);
-    Some(ProcessName(bytes))
-}
-
-fn run_state(state: u64) -> RunState {
-    let state = state & STATES_MASK;
-    let found = STATES.iter().find(|(bits, _)| state & bits != 0 || (*bits == 0 && state == 0));
-    found.map_or(RunState::Runnable, |(_, found)| *found)
+    Some(fields::program_name(path))
 }
 
 #[cfg(test)]
@@ -403,6 +353,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::system::RunState;
 
     /// As Linux 6.18 describes its `sched_switch`.
     const SWITCH: &str = "\
@@ -485,17 +436,6 @@ format:
         let event = decoder.decode(&raw, 1, 0, &Symbols::default()).unwrap().unwrap();
         let buffer = EventKind::Buffer { device: 7 << 20, sector: 65_538 * 8, bytes: 4096, is_dirtied: true };
         assert_eq!(event.kind, buffer);
-    }
-
-    #[test]
-    fn states_are_those_of_the_kernel() {
-        assert_eq!(run_state(0), RunState::Runnable);
-        assert_eq!(run_state(0x100), RunState::Runnable, "preempted");
-        assert_eq!(run_state(1), RunState::Interruptible);
-        assert_eq!(run_state(2), RunState::Uninterruptible);
-        assert_eq!(run_state(0x80), RunState::Idle);
-        assert_eq!(run_state(0x20), RunState::Ended);
-        assert_eq!(run_state(4), RunState::Stopped);
     }
 
     #[test]

@@ -47,8 +47,9 @@ use super::error::CaptureError;
 use super::instance::{Instance, remove_orphans};
 use super::monotonic_ns;
 use super::tracefs::tracefs;
+use crate::system::fields::EXTENT_PLACED;
 use crate::system::{InitialThread, Output, Processed, Processor, RecordingCost, TracedDevice};
-use format::{Decoder, EXTENT_PLACED, Point, STACK, Scope, TRACEPOINTS, Tracepoint};
+use format::{Decoder, Point, STACK, Scope, TRACEPOINTS, Tracepoint};
 use spool::{Spooled, Spooler};
 use symbols::Symbols;
 
