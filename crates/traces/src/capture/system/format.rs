@@ -445,6 +445,128 @@ format:
         assert_eq!(find_any(text, "char"), Ok(None));
     }
 
+    /// A record with these fields, and its decoder.
+    fn record(name: &str, fields: &[(&str, Vec<u8>)]) -> Option<EventKind> {
+        let tracepoint = TRACEPOINTS.iter().find(|row| row.name == name).expect("it is listed");
+        let (mut text, mut raw) =
+            (SWITCH.split("\tfield:char prev_comm").next().unwrap().to_owned(), vec![0; 8]);
+        for (field, bytes) in fields {
+            let (offset, size) = (raw.len(), bytes.len());
+            text += &format!("\tfield:u64 {field};\toffset:{offset};\tsize:{size};\tsigned:0;\n");
+            raw.extend(bytes);
+        }
+        let decoder = Decoder::parse(*tracepoint, &text).unwrap();
+        decoder.decode(&raw, 1, 0, &Symbols::default()).expect("it is whole").map(|event| event.kind)
+    }
+
+    #[test]
+    fn record_and_its_text_are_the_same_event() {
+        let device = || (7_u32 << 20 | 2).to_ne_bytes().to_vec();
+        let four = |number: i32| number.to_ne_bytes().to_vec();
+        let eight = |number: u64| number.to_ne_bytes().to_vec();
+        let name = |name: &[u8]| [name, &[0; 16][name.len()..]].concat();
+        let cases = [
+            (
+                "sched_switch",
+                vec![
+                    ("prev_pid", four(5)),
+                    ("prev_state", eight(2)),
+                    ("next_comm", name(b"cp")),
+                    ("next_pid", four(6)),
+                ],
+                "prev_comm=a prev_pid=5 prev_prio=120 prev_state=D ==> next_comm=cp next_pid=6 next_prio=120",
+            ),
+            ("task_newtask", vec![("pid", four(5)), ("clone_flags", eight(0x3d_0f00))], {
+                "pid=5 comm=a clone_flags=3d0f00 oom_score_adj=0"
+            }),
+            (
+                "ext4_ind_map_blocks_exit",
+                vec![
+                    ("dev", device()),
+                    ("ino", eight(12)),
+                    ("pblk", eight(3296)),
+                    ("lblk", four(3)),
+                    ("len", four(32)),
+                    ("ret", four(5)),
+                ],
+                "dev 7,2 ino 12 flags  lblk 3 pblk 3296 len 32 mflags M ret 5",
+            ),
+            (
+                "ext4_ext_map_blocks_exit",
+                vec![
+                    ("dev", device()),
+                    ("ino", eight(12)),
+                    ("pblk", eight(0)),
+                    ("lblk", four(3)),
+                    ("len", four(32)),
+                    ("ret", four(-5)),
+                ],
+                "dev 7,2 ino 12 flags CREATE lblk 3 pblk 0 len 32 mflags  ret -5",
+            ),
+            (
+                "ext4_es_lookup_extent_exit",
+                vec![
+                    ("dev", device()),
+                    ("ino", eight(12)),
+                    ("lblk", four(20)),
+                    ("len", four(8)),
+                    ("pblk", eight(3296)),
+                    ("status", vec![0x11]),
+                    ("found", four(1)),
+                ],
+                "dev 7,2 ino 12 found 1 [20/8) 3296 WR",
+            ),
+            (
+                "mm_filemap_get_pages",
+                vec![
+                    ("s_dev", device()),
+                    ("i_ino", eight(0x1f)),
+                    ("index", eight(1)),
+                    ("last_index", eight(2)),
+                ],
+                "dev=7:2 ino=1f ofs=4096-12287",
+            ),
+            (
+                "block_dirty_buffer",
+                vec![("dev", device()), ("sector", eight(163_907)), ("size", eight(4096))],
+                "7,2 sector=163907 size=4096",
+            ),
+            ("ext4_evict_inode", vec![("dev", device()), ("ino", eight(31)), ("nlink", four(1))], {
+                "dev 7,2 ino 31 nlink 1"
+            }),
+            (
+                "block_bio_queue",
+                vec![
+                    ("dev", device()),
+                    ("sector", eight(24)),
+                    ("nr_sector", four(16)),
+                    ("rwbs", name(b"WS")),
+                ],
+                "7,2 WS 24 + 16 [cp]",
+            ),
+            (
+                "block_rq_complete",
+                vec![
+                    ("dev", device()),
+                    ("sector", eight(u64::MAX)),
+                    ("nr_sector", four(0)),
+                    ("rwbs", name(b"FF")),
+                    ("error", four(-5)),
+                ],
+                "7,2 FF () 18446744073709551615 + 0 none,0,0 [-5]",
+            ),
+        ];
+        for (name, fields, details) in cases {
+            let line = format!("<idle>-0 [000] ..... 0.000000001: {name}: {details}\n");
+            let source =
+                crate::Source::from_stream("text", Box::new(std::io::Cursor::new(line.clone()))).unwrap();
+            let mut text = crate::system::text::SystemText::new(source);
+            let event = text.next_event().unwrap().map(|event| event.kind);
+            assert_eq!(text.counts().malformed_lines, 0, "{line}");
+            assert_eq!(event, record(name, &fields), "{line}");
+        }
+    }
+
     #[test]
     fn description_without_a_field_is_refused() {
         let problem = Decoder::parse(TRACEPOINTS[0], &SWITCH.replace("prev_state", "state")).unwrap_err();

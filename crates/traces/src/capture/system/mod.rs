@@ -331,6 +331,21 @@ impl Recorded {
     }
 }
 
+/// Describes the host and a mounted device of it, as a capture would record them now.
+///
+/// # Errors
+/// If the device has no mounted file system of the ext4 driver.
+pub fn describe(device: &Path) -> Result<(HostFacts, TracedDevice), CaptureError> {
+    let target = Target::of(device)?;
+    let facts = HostFacts::collect(device, Path::new("/proc/self/mountinfo"))?;
+    let traced = TracedDevice {
+        requests: target.number,
+        file_system: facts.mount.device,
+        partition: target.partition,
+    };
+    Ok((facts, traced))
+}
+
 /// Reads the descriptions of all tracepoints that this kernel has.
 fn decoders(tracefs: &Path) -> Result<Vec<Decoder>, CaptureError> {
     let mut decoders = Vec::new();

@@ -84,7 +84,8 @@ pub fn survey(path: &Path) -> Result<Survey, TraceError> {
                 seen.process = seen.process.or(process);
             }
         }
-        survey.take(&event);
+        let is_x86 = text.header.get("arch").is_none_or(|arch| arch == "x86_64");
+        survey.take(&event, if is_x86 { EXIT_CALLS[0] } else { EXIT_CALLS[1] });
     }
     if survey.begin_ns > survey.end_ns {
         return Err(TraceError::malformed("no line of it is an event of a system-level trace")
@@ -107,7 +108,7 @@ impl Survey {
         }
     }
 
-    fn take(&mut self, event: &SystemEvent) {
+    fn take(&mut self, event: &SystemEvent, exit_call: u16) {
         self.begin_ns = self.begin_ns.min(event.time_ns);
         self.end_ns = self.end_ns.max(event.time_ns);
         self.cpus.insert(event.cpu);
@@ -135,7 +136,7 @@ impl Survey {
                 }
                 seen.program.get_or_insert_with(|| name.to_string());
             }
-            EventKind::CallEnter { call, arguments } if EXIT_CALLS.contains(&call) => {
+            EventKind::CallEnter { call, arguments } if call == exit_call => {
                 if let Some(seen) = self.threads.get_mut(&event.thread) {
                     seen.exit_status = Some((arguments[0] & 0xff) as i32);
                 }
