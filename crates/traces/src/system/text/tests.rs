@@ -11,8 +11,10 @@ use super::*;
 use crate::event::block_event::Kind;
 use crate::system::WaitCause;
 
-/// Loop device of the recordings.
+/// A loop device.
 const DEVICE: u32 = 7 << 20 | 2;
+/// Loop device of the recordings.
+const RECORDED: u32 = 7 << 20;
 /// Texts that the programs printed of `cp -r` of three files and a `sync`, on ext2. Events of other processes are left out.
 const RECORDINGS: [&str; 2] = ["perf-script.txt.gz", "trace-cmd.txt.gz"];
 
@@ -230,7 +232,7 @@ fn recordings_are_read_whole() {
         let survey = survey(&path).unwrap();
         let counts = &survey.counts;
         assert_eq!((counts.malformed_lines, &counts.other_events), (0, &BTreeMap::new()), "{name}");
-        assert!(counts.has_nanoseconds && counts.events > 2000 && counts.stacks > 20, "{name}: {counts:?}");
+        assert!(counts.has_nanoseconds && counts.events > 1000 && counts.stacks > 10, "{name}: {counts:?}");
         let task = survey.started.unwrap_or_else(|| panic!("{name}: no task"));
         assert_eq!(survey.threads[&task].program.as_deref(), Some("sh"), "{name}");
         assert_eq!(survey.threads[&task].exit_status, Some(0), "{name}");
@@ -239,7 +241,8 @@ fn recordings_are_read_whole() {
         assert!(initial.iter().any(|thread| thread.role == Role::Kernel), "{name}");
         let outputs = process(&path, &survey, task);
         let requests = outputs.iter().filter(|output| matches!(output, Output::Request(_))).count();
-        assert_eq!(requests as u64, survey.requests[&DEVICE], "{name}: each completion ends a request");
+        // The flush of `sync` ends twice: as a request of its own, and with the empty write that asked for it.
+        assert_eq!(requests as u64 + 1, survey.requests[&RECORDED], "{name}");
         let programs: Vec<String> = outputs
             .iter()
             .filter_map(|output| match output {
@@ -259,7 +262,7 @@ fn recordings_are_read_whole() {
 }
 
 fn process(path: &Path, survey: &Survey, task: u32) -> Vec<Output> {
-    let device = TracedDevice { requests: DEVICE, file_system: DEVICE, partition: None };
+    let device = TracedDevice { requests: RECORDED, file_system: RECORDED, partition: None };
     let cpus = survey.cpus.iter().copied();
     let mut processor = Processor::new(survey.begin_ns, cpus, device, &[task], &survey.initial(task));
     let mut text = SystemText::open(path).unwrap();
