@@ -290,7 +290,7 @@ impl SystemText {
     }
 }
 
-/// Where an event was recorded.
+/// Place of an event.
 #[derive(Debug, Clone, Copy)]
 struct Placed {
     time_ns: u64,

@@ -49,7 +49,7 @@ pub struct SeenThread {
     pub exit_status: Option<i32>,
 }
 
-/// What a text says of its host and its length.
+/// Facts of the host of a text, and its length.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Survey {
     /// Earliest time, in nanoseconds of the clock of the text.

@@ -1,3 +1,5 @@
+//! Texts of perf and trace-cmd: single lines, recordings, and arbitrary ones.
+
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
