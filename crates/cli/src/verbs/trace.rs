@@ -7,9 +7,9 @@ use seeklab_lab::crates::report::{TextTable, folded};
 use seeklab_lab::crates::traces::reference;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
-use seeklab_lab::system::{self, SystemInfo, is_system_trace};
+use seeklab_lab::system::{self, SystemInfo, SystemTextOptions, convert_text, is_system_trace};
 use seeklab_lab::trace::columns::columns;
-use seeklab_lab::trace::convert::{ConvertOptions, convert};
+use seeklab_lab::trace::convert::{ConvertOptions, ConvertResult, convert};
 use seeklab_lab::trace::head::{TraceHead, head};
 use seeklab_lab::trace::info::{TraceInfo, info};
 use seeklab_lab::trace::{Traces, check_streams, formats};
@@ -23,6 +23,7 @@ const EXAMPLES: &str = "\
 Examples:
   seeklab trace info server.csv.zst
   seeklab trace convert proj_0.csv.gz proj_0.parquet --from msr
+  seeklab trace convert events.txt copy.sys --system /dev/loop0
   seeklab trace info week.srt --format-option sector-size=512B
   seeklab trace head run.parquet --rows 5";
 
@@ -32,6 +33,22 @@ Examples:
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: TraceCommand,
+}
+
+/// Options for the text of a whole host's events.
+#[derive(Debug, Args)]
+struct SystemFlags {
+    /// Write a system-level trace of DEVICE, a folder, from text of `perf script` or `trace-cmd report`. DEVICE is a mounted
+    /// block device of this machine, or MAJOR:MINOR of another one
+    #[arg(long, value_name = "DEVICE", conflicts_with_all = ["from", "block_size", "format_option"])]
+    system: Option<String>,
+    /// First thread of the traced command, by number or by program [default: the command that perf or trace-cmd started]
+    #[arg(long, value_name = "NUMBER|PROGRAM", requires = "system")]
+    task: Option<String>,
+    /// Fact of the recorded host: size, memory, whole, start, kernel, machine, file_system, options, or a setting such as
+    /// queue.read_ahead_kb
+    #[arg(long, value_name = "NAME=VALUE", requires = "system")]
+    fact: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -57,8 +74,10 @@ enum TraceCommand {
         #[command(flatten)]
         reading: Reading,
         /// Format to write [default: by the suffix of OUTPUT]
-        #[arg(long, value_name = "FORMAT")]
+        #[arg(long, value_name = "FORMAT", conflicts_with = "system")]
         to: Option<String>,
+        #[command(flatten)]
+        system: SystemFlags,
         /// Print one JSON document
         #[arg(long)]
         json: bool,
@@ -104,7 +123,17 @@ impl Arguments {
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         match self.command {
             TraceCommand::Info { files, reading, json } => print_infos(session, &files, &reading, json),
-            TraceCommand::Convert { input, output, reading, to, json } => {
+            TraceCommand::Convert {
+                input,
+                output,
+                system: SystemFlags { system: Some(device), task, fact },
+                json,
+                ..
+            } => {
+                let options = SystemTextOptions { input, output, device, task, facts: fact };
+                print_converted(session, &convert_text(session, &options)?, json)
+            }
+            TraceCommand::Convert { input, output, reading, to, json, .. } => {
                 let options = ConvertOptions { input, output, reading: reading.options(), format: to };
                 print_conversion(session, &options, json)
             }
@@ -249,7 +278,10 @@ fn page(info: &TraceInfo) -> String {
 }
 
 fn print_conversion(session: &Session, options: &ConvertOptions, json: bool) -> Result<(), Failure> {
-    let result = convert(session, options)?;
+    print_converted(session, &convert(session, options)?, json)
+}
+
+fn print_converted(session: &Session, result: &ConvertResult, json: bool) -> Result<(), Failure> {
     session.remark(format!(
         "{} requests from {}{} to {}",
         result.requests,
@@ -258,7 +290,7 @@ fn print_conversion(session: &Session, options: &ConvertOptions, json: bool) -> 
         result.output
     ));
     print_notes(session, &result.notes);
-    if json { print_json(&result) } else { Ok(()) }
+    if json { print_json(result) } else { Ok(()) }
 }
 
 fn print_heads(

@@ -37,6 +37,7 @@ mod serve_block;
 mod survive;
 mod sweeps;
 mod system_prediction;
+mod system_text;
 mod targets;
 mod tidy;
 mod traces;

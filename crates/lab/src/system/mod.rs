@@ -14,6 +14,7 @@ mod jobs;
 mod metadata;
 mod programs;
 mod record;
+mod text;
 
 pub use folder::SystemTrace;
 pub use info::{CpuTimes, ProcessTimes, SystemInfo, WaitTimes, info};
@@ -24,3 +25,4 @@ pub use metadata::{
 pub(crate) use programs::{Programs, programs};
 pub(crate) use record::{Recording, Surroundings, Traced};
 pub use record::{SystemCaptureOptions, SystemCaptureResult, capture_system};
+pub use text::{SystemTextOptions, convert_text};

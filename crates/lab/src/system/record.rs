@@ -9,11 +9,11 @@ use nix::sys::time::TimeVal;
 use schemars::JsonSchema;
 use seeklab_core::{ByteSize, TraceRecord};
 use seeklab_traces::capture::system::{
-    KnownThreads, Recorded, Root, SystemCapture, SystemOptions, write_back,
+    HostFacts, KnownThreads, Recorded, Root, SystemCapture, SystemOptions, write_back,
 };
 use seeklab_traces::capture::{Rows, look_at};
 use seeklab_traces::system::tables::TABLES_VERSION;
-use seeklab_traces::system::{Output, Processed, Repairs};
+use seeklab_traces::system::{Output, Processed, Repairs, TracedDevice};
 use seeklab_traces::{Metadata, TraceError, TraceWriter, recorder};
 use serde::Serialize;
 
@@ -24,6 +24,9 @@ use crate::capture::child::Child;
 use crate::failure::Failure;
 use crate::output::{VERSION, path_text};
 use crate::session::Session;
+
+/// Clock of a recording.
+const CLOCK: &str = "monotonic";
 
 /// Options of a system-level capture.
 #[derive(Debug, Clone)]
@@ -193,13 +196,12 @@ struct RequestWriter {
 }
 
 impl RequestWriter {
-    fn create(folder: &Path, device: &Path, recorded: &Recorded) -> Result<Self, TraceError> {
-        let facts = &recorded.facts;
+    fn create(folder: &Path, device: &str, facts: &HostFacts, clock: &str) -> Result<Self, TraceError> {
         let mut metadata = Metadata {
             block_size: ByteSize::from_bytes(facts.block_bytes),
             version: Some(VERSION.to_owned()),
-            clock: Some("monotonic".to_owned()),
-            labels: vec![device.display().to_string()],
+            clock: Some(clock.to_owned()),
+            labels: vec![device.to_owned()],
             other: BTreeMap::from([(recorder::OBSERVED.to_owned(), "requests".to_owned())]),
             ..Metadata::default()
         };
@@ -228,11 +230,17 @@ fn write_record(writer: &mut dyn TraceWriter, failed: &mut Option<TraceError>, r
     }
 }
 
-/// Makes the pass over the events, and writes all files. Returns the number of lost events.
-fn write(draft: &Draft, device: &Path, mut recorded: Recorded, traced: &Traced) -> Result<u64, Failure> {
+/// Writes the tables of a pass over events. Returns what `pass` does, and the number of rows of each table.
+pub(super) fn write_tables<T>(
+    draft: &Draft,
+    device: &str,
+    facts: &HostFacts,
+    clock: &str,
+    pass: impl FnOnce(&mut dyn FnMut(Output)) -> Result<T, Failure>,
+) -> Result<(T, BTreeMap<String, u64>), Failure> {
     let mut tables = Tables::create(draft.path())?;
-    let mut requests = RequestWriter::create(draft.path(), device, &recorded)?;
-    let processed = recorded.process(traced.root, &mut |output| match output {
+    let mut requests = RequestWriter::create(draft.path(), device, facts, clock)?;
+    let processed = pass(&mut |output| match output {
         Output::Request(request) => {
             let RequestWriter { rows, writer, failed } = &mut requests;
             rows.push(&request, |record| write_record(&mut **writer, failed, record));
@@ -242,12 +250,21 @@ fn write(draft: &Draft, device: &Path, mut recorded: Recorded, traced: &Traced) 
     let mut counts: BTreeMap<String, u64> =
         tables.finish()?.into_iter().map(|(table, rows)| (table.to_owned(), rows)).collect();
     counts.insert(REQUESTS.to_owned(), requests.finish()?);
+    Ok((processed, counts))
+}
+
+/// Makes the pass over the events, and writes all files. Returns the number of lost events.
+fn write(draft: &Draft, device: &Path, mut recorded: Recorded, traced: &Traced) -> Result<u64, Failure> {
+    let facts = recorded.facts.clone();
+    let label = device.display().to_string();
+    let (processed, counts) =
+        write_tables(draft, &label, &facts, CLOCK, |mut sink| Ok(recorded.process(traced.root, &mut sink)?))?;
     let metadata = metadata(device, &recorded, &processed, counts, traced);
     write_metadata(draft.path(), &metadata)?;
     Ok(metadata.events.lost_events)
 }
 
-fn repairs(repairs: &Repairs) -> BTreeMap<String, u64> {
+pub(super) fn repairs(repairs: &Repairs) -> BTreeMap<String, u64> {
     let counts = [
         ("unrecorded_switch", repairs.unrecorded_switch),
         ("current_thread", repairs.current_thread),
@@ -257,6 +274,25 @@ fn repairs(repairs: &Repairs) -> BTreeMap<String, u64> {
         ("existing_thread", repairs.existing_thread),
     ];
     counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
+}
+
+pub(super) fn device_facts(path: &str, facts: &HostFacts, device: TracedDevice) -> DeviceFacts {
+    DeviceFacts {
+        path: path.to_owned(),
+        number: device.requests,
+        size_bytes: facts.device_bytes,
+        block_bytes: facts.block_bytes,
+        partition_start_sector: device.partition.map(|(first, _)| first),
+    }
+}
+
+pub(super) fn mount_facts(facts: &HostFacts) -> MountFacts {
+    MountFacts {
+        point: facts.mount.point.display().to_string(),
+        file_system: facts.mount.kind.clone(),
+        options: facts.mount.options.clone(),
+        number: facts.mount.device,
+    }
 }
 
 fn metadata(
@@ -270,7 +306,7 @@ fn metadata(
     SystemMetadata {
         tables_version: TABLES_VERSION,
         recorded_by: VERSION.to_owned(),
-        clock: "monotonic".to_owned(),
+        clock: CLOCK.to_owned(),
         begin_ns: recorded.begin_ns,
         elapsed_ns: recorded.end_ns - recorded.begin_ns,
         command: traced.command.clone(),
@@ -284,19 +320,8 @@ fn metadata(
         cpus: facts.cpus.clone(),
         memory_bytes: facts.memory_bytes.clone(),
         settings: facts.settings.clone(),
-        device: DeviceFacts {
-            path: device.display().to_string(),
-            number: recorded.device.requests,
-            size_bytes: facts.device_bytes,
-            block_bytes: facts.block_bytes,
-            partition_start_sector: recorded.device.partition.map(|(first, _)| first),
-        },
-        mount: MountFacts {
-            point: facts.mount.point.display().to_string(),
-            file_system: facts.mount.kind.clone(),
-            options: facts.mount.options.clone(),
-            number: facts.mount.device,
-        },
+        device: device_facts(&device.display().to_string(), facts, recorded.device),
+        mount: mount_facts(facts),
         recording_cost: Some(RecordingCostFacts {
             call_event_ns: recorded.cost.call_ns,
             other_event_ns: recorded.cost.access_ns,

@@ -25,8 +25,9 @@ use seeklab_core::ProcessName;
 
 use crate::error::{Problem, TraceError};
 use crate::event::block_event::{BlockEvent, Kind, operation};
+use crate::event::details::Details;
 use crate::event::rows::ARRIVAL;
-use crate::event::text::{EventLine, EventParser, EventReader, device, error_number};
+use crate::event::text::{EventLine, EventParser, EventReader, error_number};
 use crate::options::FormatOption;
 use crate::parse::lines::LINE_MAX;
 use crate::parse::number::{decimal, integer, time, unsigned};
@@ -147,50 +148,6 @@ fn process(head: &[u8]) -> Option<u32> {
     }
     let dash = name.iter().rposition(|byte| *byte == b'-')?;
     integer(&name[dash + 1..])
-}
-
-/// Fields behind the name of an event.
-struct Details<'a> {
-    device: (u32, u32),
-    letters: &'a [u8],
-    sector: u64,
-    sectors: u32,
-    /// Process or error, in brackets.
-    last: &'a [u8],
-}
-
-impl<'a> Details<'a> {
-    fn parse(text: &'a [u8]) -> Option<Self> {
-        let mut fields = text.splitn(3, |byte| *byte == b' ');
-        let device = device(fields.next()?)?;
-        let letters = fields.next()?;
-        let rest = fields.next()?.trim_ascii();
-        if letters.len() > 8 || !letters.iter().all(u8::is_ascii_uppercase) {
-            return None;
-        }
-        // Bytes of an issue, then a command in parentheses.
-        let rest = match rest.iter().position(|byte| *byte == b'(') {
-            Some(open) if !rest[..open].contains(&b'+') => {
-                let bytes = rest[..open].trim_ascii();
-                let close = rest[open..].iter().position(|byte| *byte == b')')?;
-                if !bytes.is_empty() {
-                    unsigned(bytes).ok()?;
-                }
-                rest[open + close + 1..].trim_ascii_start()
-            }
-            _ => rest,
-        };
-        let mut fields = rest.splitn(4, |byte| *byte == b' ');
-        let sector = unsigned(fields.next()?).ok()?;
-        if fields.next()? != b"+" {
-            return None;
-        }
-        let sectors = u32::try_from(unsigned(fields.next()?).ok()?).ok()?;
-        // Newer kernels print the priority before the brackets.
-        let last = fields.next()?;
-        let last = last[last.iter().position(|byte| *byte == b'[')? + 1..].strip_suffix(b"]")?;
-        Some(Self { device, letters, sector, sectors, last })
-    }
 }
 
 impl TraceFormat for TraceFs {

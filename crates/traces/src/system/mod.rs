@@ -21,12 +21,14 @@ mod cause;
 mod cost;
 mod cpu;
 mod event;
+pub(crate) mod fields;
 mod names;
 mod processor;
 pub mod table;
 pub mod tables;
 #[cfg(test)]
 mod tests;
+pub mod text;
 mod thread;
 
 pub use cause::{StackCause, WaitCause};
@@ -37,5 +39,4 @@ pub use event::{
 pub use processor::{InitialThread, Output, Processed, Processor, Repairs, TracedDevice};
 pub use tables::{Role, StepEvent, Waker};
 
-#[cfg(target_os = "linux")]
 pub(crate) use cause::is_known;

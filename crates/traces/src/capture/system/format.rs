@@ -8,9 +8,9 @@ use seeklab_core::ProcessName;
 use super::symbols::Symbols;
 use crate::capture::layout::{Field, Layout, find};
 use crate::event::block_event::Kind;
-use crate::event::pairing::SECTOR_BYTES;
+use crate::system::fields::{self, PAGE_BYTES};
 use crate::system::{
-    BlockStep, Context, EventKind, FileExtent, FileRange, InterruptSource, RunState, SystemEvent, Work,
+    BlockStep, Context, EventKind, FileExtent, FileRange, InterruptSource, SystemEvent, Work,
 };
 
 /// Scope in which events are recorded.
@@ -157,23 +157,6 @@ pub(super) const STACK: Tracepoint = row(Point::Stack, Task, "ftrace", "kernel_s
 /// Bits of `common_flags`.
 const IN_INTERRUPT: u8 = 0x08;
 const IN_SOFTIRQ: u8 = 0x10;
-/// Flag of clone(2) that makes a thread of the same process.
-const CLONE_THREAD: u64 = 0x0001_0000;
-/// States of `prev_state`.
-const STATES: [(u64, RunState); 6] = [
-    (0x10 | 0x20, RunState::Ended),
-    (0x40 | 0x80, RunState::Idle),
-    (0x04 | 0x08, RunState::Stopped),
-    (0x02, RunState::Uninterruptible),
-    (0x01, RunState::Interruptible),
-    (0, RunState::Runnable),
-];
-/// States that threads report; flags above them say how a thread was preempted.
-const STATES_MASK: u64 = 0xff;
-/// Size of the pages that file offsets are counted in.
-const PAGE_BYTES: u64 = 4096;
-/// State of an extent: blocks are there, and their place is known.
-pub(super) const EXTENT_PLACED: u64 = 0b11;
 
 /// Decoder of the records of one tracepoint.
 #[derive(Debug, Clone)]
@@ -233,15 +216,13 @@ impl Decoder {
         let kind = match self.tracepoint.point {
             Point::Switch => EventKind::Switch {
                 previous: field(0)? as u32,
-                state: run_state(field(1)?),
+                state: fields::run_state(field(1)?),
                 next: field(2)? as u32,
                 next_name: ProcessName(bytes(raw, self.fields[3])?.try_into().ok()?),
             },
             Point::Waking => EventKind::Waking { thread: field(0)? as u32 },
             Point::Wakeup => EventKind::Wakeup { thread: field(0)? as u32 },
-            Point::NewTask => {
-                EventKind::Fork { child: field(0)? as u32, is_thread: field(1)? & CLONE_THREAD != 0 }
-            }
+            Point::NewTask => fields::fork(field(0)? as u32, field(1)?),
             Point::Exec => EventKind::Exec { name: file_name(raw, field(0)? as u32)? },
             Point::Stack => EventKind::Stack(symbols.cause(raw.get(self.fields[0].offset..)?)),
             Point::CallEnter => {
@@ -279,29 +260,14 @@ impl Decoder {
                 offset_bytes: field(2)?,
                 length_bytes: field(3)?,
             }),
-            Point::FileDelete => {
-                // A file with a name only leaves the memory.
-                if field(2)? != 0 {
-                    return Some(None);
-                }
-                EventKind::FileDelete { device: field(0)? as u32, inode: field(1)? }
-            }
+            Point::FileDelete => return Some(fields::file_delete(field(0)? as u32, field(1)?, field(2)?)),
             Point::DeviceRead => {
-                if bytes(raw, self.fields[3])?.first() != Some(&b'R') {
-                    return Some(None);
-                }
-                let bytes = field(2)?.saturating_mul(SECTOR_BYTES);
-                EventKind::DeviceRead { device: field(0)? as u32, sector: field(1)?, bytes }
+                let letters = bytes(raw, self.fields[3])?;
+                return Some(fields::device_read(field(0)? as u32, letters, field(1)?, field(2)?));
             }
             Point::BufferRead | Point::BufferWrite => {
-                // The field `sector` is the number of the block, in blocks of the size.
-                let bytes = field(2)? as u32;
-                EventKind::Buffer {
-                    device: field(0)? as u32,
-                    sector: field(1)?.saturating_mul(u64::from(bytes) / SECTOR_BYTES),
-                    bytes,
-                    is_dirtied: self.tracepoint.point == Point::BufferWrite,
-                }
+                let is_dirtied = self.tracepoint.point == Point::BufferWrite;
+                fields::buffer(field(0)? as u32, field(1)?, field(2)? as u32, is_dirtied)
             }
             Point::Throttle => EventKind::Throttle,
             Point::CommitBegin | Point::CommitEnd => EventKind::Commit {
@@ -310,18 +276,12 @@ impl Decoder {
                 begins: self.tracepoint.point == Point::CommitBegin,
             },
             Point::Extent => {
-                // A negative result is an error, and 0 is a hole.
-                let blocks = i64::from((field(5)? as u32).cast_signed());
-                if blocks <= 0 {
-                    return Some(None);
-                }
-                self.extent(raw, u32::try_from(blocks).ok()?)?
+                let extent = self.extent(raw, 0)?;
+                return Some(fields::mapped_extent(extent, (field(5)? as u32).cast_signed().into()));
             }
             Point::FoundExtent => {
-                if field(6)? == 0 || field(5)? & EXTENT_PLACED == 0 {
-                    return Some(None);
-                }
-                self.extent(raw, field(4)? as u32)?
+                let extent = self.extent(raw, field(4)? as u32)?;
+                return Some(fields::found_extent(extent, field(6)? != 0, field(5)?));
             }
             Point::WorkStart => {
                 let is_loop = symbols.is_loop_work(field(0)?);
@@ -344,15 +304,15 @@ impl Decoder {
         }
     }
 
-    fn extent(&self, raw: &[u8], blocks: u32) -> Option<EventKind> {
+    fn extent(&self, raw: &[u8], blocks: u32) -> Option<FileExtent> {
         let field = |index: usize| number(raw, self.fields[index]);
-        Some(EventKind::Extent(FileExtent {
+        Some(FileExtent {
             device: field(0)? as u32,
             inode: field(1)?,
             file_block: field(2)?,
             device_block: field(3)?,
             blocks,
-        }))
+        })
     }
 }
 
@@ -385,17 +345,7 @@ fn file_name(raw: &[u8], place: u32) -> Option<ProcessName> {
     let (offset, length) = ((place & 0xffff) as usize, (place >> 16) as usize);
     let path = raw.get(offset..)?.get(..length)?;
     let path = path.split(|byte| *byte == 0).next()?;
-    let name = path.rsplit(|byte| *byte == b'/').next()?;
-    let mut bytes = [0; 16];
-    let length = name.len().min(15);
-    bytes[..length].copy_from_slice(&name[..length]);
-    Some(ProcessName(bytes))
-}
-
-fn run_state(state: u64) -> RunState {
-    let state = state & STATES_MASK;
-    let found = STATES.iter().find(|(bits, _)| state & bits != 0 || (*bits == 0 && state == 0));
-    found.map_or(RunState::Runnable, |(_, found)| *found)
+    Some(fields::program_name(path))
 }
 
 #[cfg(test)]
@@ -403,6 +353,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::system::RunState;
 
     /// As Linux 6.18 describes its `sched_switch`.
     const SWITCH: &str = "\
@@ -488,21 +439,132 @@ format:
     }
 
     #[test]
-    fn states_are_those_of_the_kernel() {
-        assert_eq!(run_state(0), RunState::Runnable);
-        assert_eq!(run_state(0x100), RunState::Runnable, "preempted");
-        assert_eq!(run_state(1), RunState::Interruptible);
-        assert_eq!(run_state(2), RunState::Uninterruptible);
-        assert_eq!(run_state(0x80), RunState::Idle);
-        assert_eq!(run_state(0x20), RunState::Ended);
-        assert_eq!(run_state(4), RunState::Stopped);
-    }
-
-    #[test]
     fn place_of_text_is_a_field() {
         let text = "\tfield:__data_loc char[] filename;\toffset:8;\tsize:4;\tsigned:0;";
         assert_eq!(find_any(text, "filename"), Ok(Some(Field { offset: 8, size: 4 })));
         assert_eq!(find_any(text, "char"), Ok(None));
+    }
+
+    /// A record with these fields, and its decoder.
+    fn record(name: &str, fields: &[(&str, Vec<u8>)]) -> Option<EventKind> {
+        let tracepoint = TRACEPOINTS.iter().find(|row| row.name == name).expect("it is listed");
+        let (mut text, mut raw) =
+            (SWITCH.split("\tfield:char prev_comm").next().unwrap().to_owned(), vec![0; 8]);
+        for (field, bytes) in fields {
+            let (offset, size) = (raw.len(), bytes.len());
+            text += &format!("\tfield:u64 {field};\toffset:{offset};\tsize:{size};\tsigned:0;\n");
+            raw.extend(bytes);
+        }
+        let decoder = Decoder::parse(*tracepoint, &text).unwrap();
+        decoder.decode(&raw, 1, 0, &Symbols::default()).expect("it is whole").map(|event| event.kind)
+    }
+
+    #[test]
+    fn record_and_its_text_are_the_same_event() {
+        let device = || (7_u32 << 20 | 2).to_ne_bytes().to_vec();
+        let four = |number: i32| number.to_ne_bytes().to_vec();
+        let eight = |number: u64| number.to_ne_bytes().to_vec();
+        let name = |name: &[u8]| [name, &[0; 16][name.len()..]].concat();
+        let cases = [
+            (
+                "sched_switch",
+                vec![
+                    ("prev_pid", four(5)),
+                    ("prev_state", eight(2)),
+                    ("next_comm", name(b"cp")),
+                    ("next_pid", four(6)),
+                ],
+                "prev_comm=a prev_pid=5 prev_prio=120 prev_state=D ==> next_comm=cp next_pid=6 next_prio=120",
+            ),
+            ("task_newtask", vec![("pid", four(5)), ("clone_flags", eight(0x3d_0f00))], {
+                "pid=5 comm=a clone_flags=3d0f00 oom_score_adj=0"
+            }),
+            (
+                "ext4_ind_map_blocks_exit",
+                vec![
+                    ("dev", device()),
+                    ("ino", eight(12)),
+                    ("pblk", eight(3296)),
+                    ("lblk", four(3)),
+                    ("len", four(32)),
+                    ("ret", four(5)),
+                ],
+                "dev 7,2 ino 12 flags  lblk 3 pblk 3296 len 32 mflags M ret 5",
+            ),
+            (
+                "ext4_ext_map_blocks_exit",
+                vec![
+                    ("dev", device()),
+                    ("ino", eight(12)),
+                    ("pblk", eight(0)),
+                    ("lblk", four(3)),
+                    ("len", four(32)),
+                    ("ret", four(-5)),
+                ],
+                "dev 7,2 ino 12 flags CREATE lblk 3 pblk 0 len 32 mflags  ret -5",
+            ),
+            (
+                "ext4_es_lookup_extent_exit",
+                vec![
+                    ("dev", device()),
+                    ("ino", eight(12)),
+                    ("lblk", four(20)),
+                    ("len", four(8)),
+                    ("pblk", eight(3296)),
+                    ("status", vec![0x11]),
+                    ("found", four(1)),
+                ],
+                "dev 7,2 ino 12 found 1 [20/8) 3296 WR",
+            ),
+            (
+                "mm_filemap_get_pages",
+                vec![
+                    ("s_dev", device()),
+                    ("i_ino", eight(0x1f)),
+                    ("index", eight(1)),
+                    ("last_index", eight(2)),
+                ],
+                "dev=7:2 ino=1f ofs=4096-12287",
+            ),
+            (
+                "block_dirty_buffer",
+                vec![("dev", device()), ("sector", eight(163_907)), ("size", eight(4096))],
+                "7,2 sector=163907 size=4096",
+            ),
+            ("ext4_evict_inode", vec![("dev", device()), ("ino", eight(31)), ("nlink", four(1))], {
+                "dev 7,2 ino 31 nlink 1"
+            }),
+            (
+                "block_bio_queue",
+                vec![
+                    ("dev", device()),
+                    ("sector", eight(24)),
+                    ("nr_sector", four(16)),
+                    ("rwbs", name(b"WS")),
+                ],
+                "7,2 WS 24 + 16 [cp]",
+            ),
+            (
+                "block_rq_complete",
+                vec![
+                    ("dev", device()),
+                    ("sector", eight(u64::MAX)),
+                    ("nr_sector", four(0)),
+                    ("rwbs", name(b"FF")),
+                    ("error", four(-5)),
+                ],
+                "7,2 FF () 18446744073709551615 + 0 none,0,0 [-5]",
+            ),
+        ];
+        for (name, fields, details) in cases {
+            let line = format!("<idle>-0 [000] ..... 0.000000001: {name}: {details}\n");
+            let source =
+                crate::Source::from_stream("text", Box::new(std::io::Cursor::new(line.clone()))).unwrap();
+            let mut text = crate::system::text::SystemText::new(source);
+            let event = text.next_event().unwrap().map(|event| event.kind);
+            assert_eq!(text.counts().malformed_lines, 0, "{line}");
+            assert_eq!(event, record(name, &fields), "{line}");
+        }
     }
 
     #[test]

@@ -47,8 +47,9 @@ use super::error::CaptureError;
 use super::instance::{Instance, remove_orphans};
 use super::monotonic_ns;
 use super::tracefs::tracefs;
+use crate::system::fields::EXTENT_PLACED;
 use crate::system::{InitialThread, Output, Processed, Processor, RecordingCost, TracedDevice};
-use format::{Decoder, EXTENT_PLACED, Point, STACK, Scope, TRACEPOINTS, Tracepoint};
+use format::{Decoder, Point, STACK, Scope, TRACEPOINTS, Tracepoint};
 use spool::{Spooled, Spooler};
 use symbols::Symbols;
 
@@ -328,6 +329,21 @@ impl Recorded {
         self.malformed_records = malformed;
         Ok(processor.finish(end_ns, sink))
     }
+}
+
+/// Describes the host and a mounted device of it, as a capture would record them now.
+///
+/// # Errors
+/// If the device has no mounted file system of the ext4 driver.
+pub fn describe(device: &Path) -> Result<(HostFacts, TracedDevice), CaptureError> {
+    let target = Target::of(device)?;
+    let facts = HostFacts::collect(device, Path::new("/proc/self/mountinfo"))?;
+    let traced = TracedDevice {
+        requests: target.number,
+        file_system: facts.mount.device,
+        partition: target.partition,
+    };
+    Ok((facts, traced))
 }
 
 /// Reads the descriptions of all tracepoints that this kernel has.

@@ -2,10 +2,8 @@
 
 use std::fs;
 
+use crate::system::fields::is_loop_work;
 use crate::system::{StackCause, is_known};
-
-/// Functions that do the work of the loop driver.
-const LOOP_WORK: [&str; 2] = ["loop_rootcg_workfn", "loop_workfn"];
 
 /// The functions of the kernel. Only the names of those that matter are kept.
 #[derive(Debug, Default)]
@@ -28,7 +26,7 @@ impl Symbols {
             matches!(parts.next()?, "T" | "t" | "W" | "w").then_some(())?;
             let name = parts.next()?;
             let plain = name.split('.').next().unwrap_or(name);
-            let matters = is_known(plain) || LOOP_WORK.contains(&plain);
+            let matters = is_known(plain) || is_loop_work(plain);
             Some((address, matters.then(|| plain.into())))
         };
         let mut functions: Vec<_> = text.lines().filter_map(function).collect();
@@ -52,7 +50,7 @@ impl Symbols {
     }
 
     pub(super) fn is_loop_work(&self, address: u64) -> bool {
-        self.name(address).is_some_and(|name| LOOP_WORK.contains(&name))
+        self.name(address).is_some_and(is_loop_work)
     }
 
     /// Cause of a wait from the return addresses of its call stack, innermost first.
