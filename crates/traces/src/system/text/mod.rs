@@ -195,7 +195,7 @@ impl SystemText {
                 let place = Placed::of(&stamped);
                 self.end_stack();
                 self.current = Some(current);
-                self.counts.has_nanoseconds |= place.time_ns % 1000 != 0;
+                self.counts.has_nanoseconds |= !place.time_ns.is_multiple_of(1000);
                 self.last = Some((place.time_ns, place.cpu));
                 self.take(place, event, number);
             }
