@@ -1,5 +1,5 @@
-//! Pages that the machine took from memory though it had room: by a kernel thread that pages out what is idle (DAMON), or
-//! because somebody dropped the caches.
+//! Pages that the machine took from memory though it had room: by a limit of a cgroup, by a kernel thread that pages out what
+//! is idle (DAMON), or because somebody dropped the caches.
 //!
 //! ```text
 //! read of a file     look-up of pages 0 to 3        they are in memory from now on

@@ -118,8 +118,8 @@ pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
     }
     if lost_pages > 0 {
         notes.push(format!(
-            "{lost_pages} pages of files had left the memory of the traced machine though it had room (DAMON or dropped \
-             caches): they leave it in the model, too"
+            "{lost_pages} pages of files had left the memory of the traced machine though it had room (by a limit of a \
+             cgroup, DAMON or dropped caches): they leave it in the model, too"
         ));
     }
     let lost = metadata.events.lost_events;
