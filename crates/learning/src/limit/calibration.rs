@@ -35,7 +35,7 @@ pub(super) struct Calibrated {
 struct Episode {
     /// Times, and the used cost.
     held: Vec<(f64, f64)>,
-    /// True if the bucket was seen to be full before.
+    /// True if the bucket was full before.
     was_full: bool,
 }
 

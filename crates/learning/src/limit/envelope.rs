@@ -243,7 +243,7 @@ mod tests {
     fn edges_of_the_hull_are_lines_where_few_windows_meet_the_bound() {
         // Two points of 100 + t far apart, and a curve that sags between them.
         let curve: Vec<(f64, f64)> =
-            [(1.0, 40.0), (2.0, 80.0), (10.0, 110.0), (20.0, 111.0), (50.0, 120.0), (90.0, 190.0)].into();
+            [(1.0, 40.0), (3.0, 90.0), (10.0, 110.0), (20.0, 111.0), (50.0, 120.0), (90.0, 190.0)].into();
         let touching = touching(&curve);
         let [line] = &touching[..] else { panic!("{touching:?}") };
         assert!((line.rate - 1.0).abs() < 1e-9 && (line.burst - 100.0).abs() < 1e-9, "{line:?}");

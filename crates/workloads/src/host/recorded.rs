@@ -24,7 +24,7 @@ pub struct Recording {
 
 /// Blocks that the file system gave to new data, one after the other.
 ///
-/// Which data get which of them follows from the order in which a host writes, as it does in a file system.
+/// The order in which a host writes decides which data get which of them, as in a file system.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RecordedPool {
     /// Parts of the device, in the order in which the file system gave them.

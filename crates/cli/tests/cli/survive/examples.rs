@@ -214,6 +214,6 @@ fn clone_experiment_runs_and_leaves_nothing() {
         let (least, most) = requests.fold((f64::MAX, 0.0_f64), |(a, b), of| (a.min(of), b.max(of)));
         assert!(least > 50.0 && most < 1.3 * least, "{application}: {least} to {most} requests");
     }
-    assert!(text.contains("clone: station, ") && document["fit"]["requests"].as_u64() > Some(500), "{text}");
+    assert!(text.contains("clone: ") && document["fit"]["requests"].as_u64() > Some(500), "{text}");
     assert!(out.join("clone.toml").exists() && out.join("trace.parquet").exists());
 }
