@@ -172,9 +172,9 @@ fn streams_on_several_targets_end_together() {
     let duration = Duration::from_ms(400);
     let plan = Plan { duration: Some(duration), interval: Some(Duration::from_ms(100)), ..Plan::default() };
     let measurement = measure(&plan, clock, streams, &mut Heard::default()).unwrap();
-    let requests: Vec<u64> = measurement.streams.iter().map(|totals| totals.part.requests()).collect();
-    // The arrivals of the duration, whatever the machine does beside.
-    assert_eq!(requests, [799, 199]);
+    // The arrivals of the duration, whatever the machine does beside: the last ones may not be issued in time.
+    let arrivals = measurement.streams.iter().map(|totals| totals.part.requests() + totals.unissued);
+    assert_eq!(arrivals.collect::<Vec<_>>(), [799, 199]);
     assert!(
         measurement.totals.cost.is_some() && measurement.streams.iter().all(|totals| totals.cost.is_none())
     );

@@ -212,7 +212,7 @@ mod tests {
             "closed auto",
             "think",
             "follow",
-            "follow 400us",
+            "follow 0.4ms",
             "follow idle",
         ] {
             assert_eq!(text.parse::<ArrivalMode>().unwrap().to_string(), text);

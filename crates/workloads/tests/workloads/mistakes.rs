@@ -20,7 +20,7 @@ fn wrong_line_reports_the_problem_and_a_hint() {
         (
             "random,sise=8KiB",
             "sise: unknown key `sise`; did you mean `size`?",
-            "allowed: requests, read, size",
+            "allowed: requests, read, discard",
         ),
         ("random,size", "`size` has no value", "key=value"),
         ("random,size=8", "size: `8` has no unit", "\"8KiB\""),
