@@ -79,6 +79,32 @@ def fail(message):
     sys.exit(f"error: {message}")
 
 
+class Interruption:
+    """The first Ctrl-C, SIGTERM or SIGHUP ends this program in order. It waits while a thing begins that has to be ended, and while
+    it is ended."""
+    KINDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    held, number = False, None
+
+    @classmethod
+    def arrives(cls, number, _):
+        for kind in cls.KINDS:
+            signal.signal(kind, signal.SIG_IGN)
+        cls.number = number
+        if not cls.held:
+            sys.exit(128 + number)
+
+    @classmethod
+    @contextlib.contextmanager
+    def waits(cls):
+        cls.held = True
+        try:
+            yield
+        finally:
+            cls.held = False
+        if cls.number is not None:
+            sys.exit(128 + cls.number)
+
+
 def run(*command, **options):
     """Runs a command to its end; its failure ends this program, with the output of the command."""
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, start_new_session=True, **options)
@@ -89,13 +115,14 @@ def run(*command, **options):
 
 def stopped(child, kind=signal.SIGTERM, patience=30):
     """Ends a child in order, or not."""
-    if child.poll() is None:
-        child.send_signal(kind)
-        try:
-            child.wait(patience)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
+    with Interruption.waits():
+        if child.poll() is None:
+            child.send_signal(kind)
+            try:
+                child.wait(patience)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
 
 
 def processors():
@@ -141,29 +168,35 @@ class Experiment:
     def served(self, *command):
         """A block device that a server of seeklab makes; its document comes into the dictionary afterwards."""
         document, out = {}, self.work / "server.json"
-        with open(out, "w") as stdout, open(self.work / "server.err", "w") as stderr:
-            # It has no terminal, so that Ctrl-C reaches it after the unmount; and it goes if this process is killed.
-            server = subprocess.Popen(["setpriv", "--pdeathsig", "INT", self.options.seeklab, *map(str, command), "--json"],
-                                      stdout=stdout, stderr=stderr, start_new_session=True)
+        server = None
         try:
+            with Interruption.waits(), open(out, "w") as stdout, open(self.work / "server.err", "w") as stderr:
+                # It has no terminal, so that Ctrl-C reaches it after the unmount; and it goes if this process is killed.
+                server = subprocess.Popen(["setpriv", "--pdeathsig", "INT", self.options.seeklab, *map(str, command), "--json"],
+                                          stdout=stdout, stderr=stderr, start_new_session=True)
             while " is ready: " not in (printed := (self.work / "server.err").read_text()):
                 if server.poll() is not None:
                     fail(f"`seeklab {' '.join(map(str, command))}` did not become ready: {printed.strip()}")
                 time.sleep(0.02)
             yield printed.split(" is ready: ")[1].splitlines()[0].strip(), document
         finally:
-            stopped(server)
+            if server:
+                stopped(server)
         with contextlib.suppress(ValueError):
             document.update(json.loads(out.read_text()))
 
     @contextlib.contextmanager
     def original(self):
         if self.options.original == "losetup":
-            device = run("losetup", "--find", "--show", "--direct-io=on", self.disk).strip()
+            device = None
             try:
+                with Interruption.waits():
+                    device = run("losetup", "--find", "--show", "--direct-io=on", self.disk).strip()
                 yield device, {}
             finally:
-                run("losetup", "--detach", device)
+                with Interruption.waits():
+                    if device:
+                        run("losetup", "--detach", device)
         else:
             trace = self.work / "passed.parquet"
             with self.served("record", "--backing", self.disk, "--block", "-o", trace) as served:
@@ -182,19 +215,22 @@ class Experiment:
         """What reaches a block device meanwhile goes into a trace; its summary comes into the dictionary afterwards."""
         summary = {}
         command = ["setpriv", "--pdeathsig", "INT", self.options.seeklab, "capture", device, "--no-queue-times", "-o", trace, "--json"]
-        capture = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   start_new_session=True)
+        capture = None
         try:
+            with Interruption.waits():
+                capture = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                           text=True, start_new_session=True)
             for _ in range(200):
                 if list(trace.parent.glob(f"*{trace.name}*")) or capture.poll() is not None:
                     break
                 time.sleep(0.05)
             yield summary
+            capture.send_signal(signal.SIGTERM)
+            out, errors = capture.communicate()
         except BaseException:
-            stopped(capture)
+            if capture:
+                stopped(capture)
             raise
-        capture.send_signal(signal.SIGTERM)
-        out, errors = capture.communicate()
         if capture.returncode != 0:
             fail(f"`seeklab capture` ended with {capture.returncode}: {errors.strip()}")
         summary.update(json.loads(out))
@@ -221,20 +257,25 @@ class Experiment:
         extended = f"nodiscard,lazy_itable_init=0,lazy_journal_init=0,hash_seed={UUID}"
         run("mkfs.ext4", "-q", "-F", "-b", "4096", "-U", UUID, "-E", extended, device)
 
+    def unmount(self, place):
+        for _ in range(50):
+            if not place.is_mount():
+                return
+            if subprocess.run(["umount", place], capture_output=True).returncode != 0:
+                time.sleep(0.1)
+        run("umount", "--lazy", place)
+
     @contextlib.contextmanager
     def mounted(self, device, options):
         place = self.work / "mount"
         place.mkdir(exist_ok=True)
-        run("mount", "-t", "ext4", "-o", options, device, place)
         try:
+            with Interruption.waits():
+                run("mount", "-t", "ext4", "-o", options, device, place)
             yield place
         finally:
-            for _ in range(50):
-                if subprocess.run(["umount", place], capture_output=True).returncode == 0:
-                    break
-                time.sleep(0.1)
-            else:
-                run("umount", "--lazy", place)
+            with Interruption.waits():
+                self.unmount(place)
 
     # Applications: each is phases of (mount options, command), each on a cold mount
 
@@ -279,14 +320,17 @@ class Experiment:
                 place = mount / folder
                 place.mkdir(exist_ok=True)
                 begun = time.monotonic()
-                child = subprocess.Popen([str(part) for part in command], cwd=place, env=environment, start_new_session=True,
-                                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                child = None
                 try:
+                    with Interruption.waits():
+                        child = subprocess.Popen([str(part) for part in command], cwd=place, env=environment, text=True,
+                                                 start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
                     _, errors = child.communicate()
                 except BaseException:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.killpg(child.pid, signal.SIGKILL)
-                    child.wait()
+                    if child:
+                        with contextlib.suppress(ProcessLookupError):
+                            os.killpg(child.pid, signal.SIGKILL)
+                        child.wait()
                     raise
                 run("sync", "--file-system", place)
                 times.append(time.monotonic() - begun)
@@ -487,8 +531,8 @@ def main():
         # What is mounted goes with the last process of the namespace, however that ends.
         os.environ["CLONE_STANDS_IN_INSIDE"] = "1"
         os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable, *sys.argv])
-    for kind in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(kind, lambda number, _: sys.exit(128 + number))
+    for kind in Interruption.KINDS:
+        signal.signal(kind, Interruption.arrives)
     options.out.mkdir(parents=True, exist_ok=True)
     # Not on the disk that is measured.
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -497,7 +541,7 @@ def main():
     try:
         experiment.go()
     finally:
-        for kind in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for kind in Interruption.KINDS:
             signal.signal(kind, signal.SIG_IGN)
         experiment.disk.unlink(missing_ok=True)
         shutil.rmtree(work, ignore_errors=True)
