@@ -97,6 +97,27 @@ fn writer_waits_above_the_dirty_limit() {
 }
 
 #[test]
+fn no_pair_of_limits_leaves_a_writer_waiting_for_the_interval() {
+    let line = linux(
+        "host.writeback_interval=1h,host.dirty_expire=1h,files.log.size=1MiB,files.log.new=true,task=p,\
+         processes.p.program=repeat 256 { write log 4KiB }",
+    );
+    for limit in ["4KiB", "8KiB", "12KiB", "64KiB"] {
+        for background in ["4KiB", "8KiB", "48KiB", "4MiB"] {
+            for strict in [false, true] {
+                let limits = format!(
+                    "host.dirty_bytes={limit},host.dirty_background_bytes={background},host.strict_dirty_limit={strict},files"
+                );
+                let run = run(&line.replacen("files", &limits, 1), SERVICE);
+                // 256 writes one after another take 2.56 s.
+                assert!(run.figures.elapsed.as_s() < 2.6, "{limits}: {}", run.figures.elapsed);
+                assert_eq!(sizes(&run, Operation::Write).iter().sum::<u32>(), 256, "{limits}");
+            }
+        }
+    }
+}
+
+#[test]
 fn background_limit_wakes_the_flusher() {
     let line = linux(
         "host.dirty_background_bytes=1MiB,files.log.size=8MiB,files.log.new=true,\

@@ -7,8 +7,8 @@
 //! read of the device, look-up of pages 0 to 3       they had left it
 //! write to page 3, read of the device               the same, if the write changes a part of the page
 //! ```
-//! Who took them stands outside of the model, so that they leave its memory, too, before the same access. If memory was scarce, the model
-//! itself decides what leaves it.
+//! The model does not decide about these pages: they leave its memory, too, before the same access. If memory was scarce, the model itself
+//! decides what leaves it.
 
 use seeklab_workloads::host::{RecordedAction, RecordedStep};
 

@@ -100,12 +100,9 @@ impl Host {
     fn next_file(&mut self) -> Option<Current> {
         let (now, expire) = (self.now, self.settings.dirty_expire);
         let is_running = self.linux().flusher.pass.is_some();
-        let (dirty, to_write) = (self.cache.dirty_count(), self.cache.to_write_count());
-        // Writers that wait go on when what is being written is on the device.
-        let is_stuck = dirty > self.settings.dirty_frames && dirty == to_write;
-        let is_over = (is_running && to_write > self.settings.background_frames)
+        // Writers never wait in vain: what may be dirty before they do is not below the background limit (`DirtyLimits`).
+        let is_over = (is_running && self.cache.to_write_count() > self.settings.background_frames)
             || self.is_flusher_due()
-            || is_stuck
             || self.alive == 0;
         let linux = self.linux_mut();
         let queued = linux.flusher.queue.len();
