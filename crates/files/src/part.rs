@@ -33,16 +33,20 @@ pub struct ExistingPart {
 }
 
 impl PartFile {
-    /// Returns the path of the part file of `output`. `None` if `output` is a device, a FIFO or a stream, which is written
+    /// Returns the path of the part file of `output`, which may be a folder. `None` if `output` is a device, a FIFO or a stream, which is written
     /// through and has none.
     ///
     /// # Errors
     /// If the system cannot look at `output`.
     pub fn path_of(output: &Path) -> Result<Option<PathBuf>, FileError> {
-        let target = Target::of(output).map_err(|error| FileError::io(output, "cannot be written", error))?;
+        let is_replaced = match Target::of(output) {
+            Ok(target) => matches!(target, Target::File(_)),
+            Err(error) if error.kind() == ErrorKind::IsADirectory => true,
+            Err(error) => return Err(FileError::io(output, "cannot be written", error)),
+        };
         let mut name = output.file_name().unwrap_or_default().to_owned();
         name.push(SUFFIX);
-        Ok(matches!(target, Target::File(_)).then(|| output.with_file_name(name)))
+        Ok(is_replaced.then(|| output.with_file_name(name)))
     }
 
     /// Returns the part file of `output` that exists already.
