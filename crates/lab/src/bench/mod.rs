@@ -29,7 +29,7 @@ use std::path::PathBuf;
 
 use seeklab_bench::verify::Findings;
 use seeklab_core::ByteSize;
-use seeklab_files::{check_distinct, check_writable};
+use seeklab_files::{check_apart, check_distinct, check_writable};
 use seeklab_report::Page;
 use seeklab_traces::{Metadata, TraceWriter};
 use serde_json::Value;
@@ -261,9 +261,9 @@ fn check_outputs(options: &BenchOptions) -> Result<(), Failure> {
     for path in options.record.iter().chain(&options.report) {
         check_distinct(path, inputs())?;
     }
-    if options.record.is_some() && options.record == options.report {
-        return Err(Failure::new("--report: is the file of --record").hint("name another file"));
-    }
+    let state = options.verification.iter().filter_map(|verification| verification.state.as_ref());
+    let run = options.folder.as_ref().map(|folder| folder.join("run.json"));
+    check_apart(options.record.iter().chain(&options.report).chain(state).chain(&run))?;
     if let Some(folder) = &options.folder {
         let run = folder.join("run.json");
         if run.exists() {
