@@ -1,14 +1,15 @@
-//! A model of the catalog or of a file, in virtual time: the clock goes to the next event at once.
+//! Models of the catalog or of files, in virtual time: the clock goes to the next event at once.
 //!
 //! ```text
-//! thread 0 ─┐ submit, poll   one at a time, in turn   ┌────────┐
-//! thread 1 ─┼────────────────────────────────────────▶│ device │   time advances when all of them wait
-//! thread 2 ─┘                                         └────────┘
+//! thread 0 ─┐ submit, poll   one at a time, in turn   ┌──────────┐
+//! thread 1 ─┼────────────────────────────────────────▶│ device 0 │   time advances when all of them wait,
+//! thread 2 ─┘                                         │ device 1 │   for all devices together
+//!                                                     └──────────┘
 //! ```
 //! # Scope and limits
-//! The model gets the arrivals that [`simulate`](seeklab_core::simulate()) gives it, at the same times, so the times
-//! are the same to the nanosecond. Several threads that send to one model take turns: the order of what they do at one
-//! time is that of their numbers, so a run is the same every time. The model keeps its state from phase to phase.
+//! A model gets the arrivals that [`simulate`](seeklab_core::simulate()) gives it, at the same times, so the times
+//! are the same to the nanosecond. All threads that send to models of one clock take turns: the order of what they do at one
+//! time is that of their numbers, so a run is the same every time. The models keep their states from phase to phase.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -40,14 +41,19 @@ fn open(name: &str, opening: &Opening<'_>) -> Result<Box<dyn Target>, TargetErro
 
 /// A model that the threads of a run share. Every clone is the same model.
 #[derive(Clone)]
-pub struct SharedModel(Arc<Turns>);
+pub struct SharedModel {
+    turns: Arc<Turns>,
+    /// Number of the model among those of its clock.
+    number: usize,
+    address: String,
+    capabilities: Capabilities,
+}
 
 impl SharedModel {
-    /// The model of that address at its time zero.
+    /// The model of that address at its time zero, on a clock of its own.
     pub fn new(address: String, device: Box<dyn Device>) -> Self {
-        let capabilities = device.capabilities().clone();
         let state = State {
-            device,
+            shelf: Vec::new(),
             now: Instant::ZERO,
             origin: Instant::ZERO,
             members: Vec::new(),
@@ -55,26 +61,38 @@ impl SharedModel {
             running: None,
             last: None,
             problem: None,
-            tags: BTreeMap::new(),
-            held: VecDeque::new(),
-            first_id: 0,
-            highest_id: None,
             completions: Vec::new(),
         };
-        Self(Arc::new(Turns { address, capabilities, state: Mutex::new(state) }))
+        Self::put(Arc::new(Turns { state: Mutex::new(state) }), address, device)
     }
 
-    /// The time on the clock of the model since its begin.
+    /// Another model of that address, on the clock of this one.
+    #[must_use]
+    pub fn beside(&self, address: String, device: Box<dyn Device>) -> Self {
+        Self::put(Arc::clone(&self.turns), address, device)
+    }
+
+    fn put(turns: Arc<Turns>, address: String, device: Box<dyn Device>) -> Self {
+        let capabilities = device.capabilities().clone();
+        let depth = capabilities.queue_depth as usize;
+        let mut state = turns.state();
+        let number = state.shelf.len();
+        let (tags, held) = (BTreeMap::new(), VecDeque::new());
+        state.shelf.push(Shelved { device, depth, tags, held, first_id: 0, highest_id: None });
+        drop(state);
+        Self { turns, number, address, capabilities }
+    }
+
+    /// The time on the clock of the model since the begin.
     pub fn time(&self) -> Instant {
-        self.0.state().now
+        self.turns.state().now
     }
 
     /// A target of one more thread. If all threads before have gone, a phase begins: time zero of the new targets is now.
     fn join(&self, outstanding_max: u32) -> Model {
-        let capabilities = &self.0.capabilities;
-        let outstanding_max = outstanding_max.min(capabilities.queue_depth);
-        let facts = TargetFacts::new(AddressSpace::from(capabilities), outstanding_max);
-        let mut state = self.0.state();
+        let outstanding_max = outstanding_max.min(self.capabilities.queue_depth);
+        let facts = TargetFacts::new(AddressSpace::from(&self.capabilities), outstanding_max);
+        let mut state = self.turns.state();
         if state.members.iter().all(|member| member.is_gone) {
             state.begin_phase();
         }
@@ -82,27 +100,26 @@ impl SharedModel {
         let member = Member { wake: Some(state.origin), ..Member::default() };
         state.members.push(member);
         drop(state);
-        Model { turns: Arc::clone(&self.0), index, facts, now: Instant::ZERO }
+        Model { model: self.clone(), index, facts, now: Instant::ZERO }
     }
 }
 
 impl std::fmt::Debug for SharedModel {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("SharedModel").field("address", &self.0.address).finish_non_exhaustive()
+        formatter.debug_struct("SharedModel").field("address", &self.address).finish_non_exhaustive()
     }
 }
 
-/// The model, and whose turn it is.
+/// The models of one clock, and whose turn it is.
 struct Turns {
-    address: String,
-    capabilities: Capabilities,
     state: Mutex<State>,
 }
 
 struct State {
-    device: Box<dyn Device>,
+    /// The models by their numbers.
+    shelf: Vec<Shelved>,
     now: Instant,
-    /// Time of the model at which the phase began.
+    /// Time at which the phase began.
     origin: Instant,
     members: Vec<Member>,
     /// A member of the phase has had a turn.
@@ -113,6 +130,14 @@ struct State {
     last: Option<usize>,
     /// Reason for which no member will ever have a turn again.
     problem: Option<Problem>,
+    completions: Vec<Completion>,
+}
+
+/// One of the models.
+struct Shelved {
+    device: Box<dyn Device>,
+    /// Requests that it takes at a time.
+    depth: usize,
     /// Member and slot of the requests that the device has, by their numbers in the device.
     tags: BTreeMap<u64, (usize, u32)>,
     /// Transfers that find the device full, in order.
@@ -120,7 +145,6 @@ struct State {
     /// Numbers of requests in the device begin there in this phase.
     first_id: u64,
     highest_id: Option<u64>,
-    completions: Vec<Completion>,
 }
 
 /// A thread that sends to the model.
@@ -140,33 +164,36 @@ struct Member {
 enum Problem {
     /// No thread will send anything any more, and the device does nothing.
     Idle,
-    /// The device refused a request of that number.
-    Rejected(u64, Rejected),
+    /// A model refused a request of that number.
+    Rejected { model: usize, request: u64, rejected: Rejected },
 }
 
 impl State {
     fn begin_phase(&mut self) {
         self.members.clear();
         self.has_begun = false;
-        self.held.clear();
-        // Those that are left belong to nobody.
-        self.tags.clear();
         (self.origin, self.running, self.last) = (self.now, None, None);
-        self.first_id = self.highest_id.map_or(0, |highest| highest + 1);
+        for model in &mut self.shelf {
+            model.held.clear();
+            // Those that are left belong to nobody.
+            model.tags.clear();
+            model.first_id = model.highest_id.map_or(0, |highest| highest + 1);
+        }
     }
 
-    /// Number of a member's request in the device: that of the request itself, if one member sends.
-    fn id(&self, member: usize, id: RequestId) -> u64 {
+    /// Number of a member's request in its device: that of the request itself, if one member sends.
+    fn id(&self, model: usize, member: usize, id: RequestId) -> u64 {
         let members = self.members.len() as u64;
-        self.first_id.wrapping_add(id.0.wrapping_mul(members)).wrapping_add(member as u64)
+        self.shelf[model].first_id.wrapping_add(id.0.wrapping_mul(members)).wrapping_add(member as u64)
     }
 
     /// Gives the turn to the member that is to have it next: that which is due first, and of several the next in the circle.
-    fn next_turn(&mut self, depth: usize) {
+    fn next_turn(&mut self) {
         while self.running.is_none() && self.problem.is_none() {
             let wakes = self.members.iter().filter_map(|member| member.wake);
-            match wakes.chain(self.device.next_event()).min() {
-                Some(next) => self.advance(next, depth),
+            let events = self.shelf.iter().filter_map(|model| model.device.next_event());
+            match wakes.chain(events).min() {
+                Some(next) => self.advance(next),
                 None => self.problem = Some(Problem::Idle),
             }
         }
@@ -177,23 +204,11 @@ impl State {
     }
 
     /// Goes to the time of the next event, and chooses a member that is due then.
-    fn advance(&mut self, next: Instant, depth: usize) {
+    fn advance(&mut self, next: Instant) {
         self.now = self.now.max(next);
-        let mut completions = std::mem::take(&mut self.completions);
-        self.device.poll(self.now, &mut completions);
-        for completion in completions.drain(..) {
-            let Some((member, tag)) = self.tags.remove(&completion.request.id.0) else { continue };
-            let status = completion.outcome.status;
-            let completed = Instant::ZERO + completion.completed.saturating_since(self.origin);
-            let good_blocks = (!status.is_success()).then_some(completion.outcome.good_blocks);
-            self.members[member].ended.push(Ended { tag, completed, status, good_blocks });
-        }
-        self.completions = completions;
-        while self.tags.len() < depth
-            && let Some((member, transfer)) = self.held.pop_front()
-        {
-            if let Err(rejected) = self.submit(member, transfer) {
-                self.problem = Some(Problem::Rejected(transfer.request.id.0, rejected));
+        for model in 0..self.shelf.len() {
+            if let Err((request, rejected)) = self.poll(model) {
+                self.problem = Some(Problem::Rejected { model, request, rejected });
                 return;
             }
         }
@@ -209,12 +224,34 @@ impl State {
         }
     }
 
-    fn submit(&mut self, member: usize, transfer: Transfer) -> Result<(), Rejected> {
-        let id = self.id(member, transfer.request.id);
+    /// Takes what a model has completed, and gives it what it had no place for.
+    fn poll(&mut self, number: usize) -> Result<(), (u64, Rejected)> {
+        let mut completions = std::mem::take(&mut self.completions);
+        let model = &mut self.shelf[number];
+        model.device.poll(self.now, &mut completions);
+        for completion in completions.drain(..) {
+            let Some((member, tag)) = model.tags.remove(&completion.request.id.0) else { continue };
+            let status = completion.outcome.status;
+            let completed = Instant::ZERO + completion.completed.saturating_since(self.origin);
+            let good_blocks = (!status.is_success()).then_some(completion.outcome.good_blocks);
+            self.members[member].ended.push(Ended { tag, completed, status, good_blocks });
+        }
+        self.completions = completions;
+        while self.shelf[number].tags.len() < self.shelf[number].depth
+            && let Some((member, transfer)) = self.shelf[number].held.pop_front()
+        {
+            self.submit(number, member, transfer).map_err(|rejected| (transfer.request.id.0, rejected))?;
+        }
+        Ok(())
+    }
+
+    fn submit(&mut self, model: usize, member: usize, transfer: Transfer) -> Result<(), Rejected> {
+        let id = self.id(model, member, transfer.request.id);
         let request = Request { id: RequestId(id), ..transfer.request };
-        self.device.submit(self.now, request)?;
-        self.highest_id = self.highest_id.max(Some(id));
-        self.tags.insert(id, (member, transfer.tag));
+        let model = &mut self.shelf[model];
+        model.device.submit(self.now, request)?;
+        model.highest_id = model.highest_id.max(Some(id));
+        model.tags.insert(id, (member, transfer.tag));
         Ok(())
     }
 }
@@ -224,44 +261,46 @@ impl Turns {
         self.state.lock().expect("no holder panics")
     }
 
-    fn depth(&self) -> usize {
-        self.capabilities.queue_depth as usize
-    }
-
     /// Waits until it is the turn of a member.
-    fn turn(&self, index: usize) -> Result<MutexGuard<'_, State>, TargetError> {
+    fn turn(&self, index: usize) -> Result<MutexGuard<'_, State>, Problem> {
         let mut state = self.state();
         if state.running.is_none() {
-            state.next_turn(self.depth());
+            state.next_turn();
         }
         while state.running != Some(index) {
             if let Some(problem) = &state.problem {
-                return Err(match problem.clone() {
-                    Problem::Rejected(request, rejected) => self.rejected(request, rejected),
-                    Problem::Idle => {
-                        let problem = "nothing is outstanding, and nothing arrives";
-                        TargetError::unusable(&self.address, problem, "")
-                    }
-                });
+                return Err(problem.clone());
             }
             let called = Arc::clone(&state.members[index].called);
             state = called.wait(state).expect("no holder panics");
         }
         Ok(state)
     }
-
-    fn rejected(&self, request: u64, rejected: Rejected) -> TargetError {
-        TargetError::Rejected { target: self.address.clone(), request, rejected }
-    }
 }
 
 /// The model as the target of one thread.
 struct Model {
-    turns: Arc<Turns>,
+    model: SharedModel,
     index: usize,
     facts: TargetFacts,
     /// Time since the begin of the phase.
     now: Instant,
+}
+
+impl Model {
+    /// Waits until it is the turn of this thread.
+    fn turn(&self) -> Result<MutexGuard<'_, State>, TargetError> {
+        let SharedModel { turns, number, address, .. } = &self.model;
+        turns.turn(self.index).map_err(|problem| match problem {
+            Problem::Rejected { model, request, rejected } if model == *number => {
+                TargetError::Rejected { target: address.clone(), request, rejected }
+            }
+            Problem::Rejected { .. } => TargetError::unusable(address, "another model has failed", ""),
+            Problem::Idle => {
+                TargetError::unusable(address, "nothing is outstanding, and nothing arrives", "")
+            }
+        })
+    }
 }
 
 impl Target for Model {
@@ -276,51 +315,54 @@ impl Target for Model {
     fn set_clock(&mut self, _: Clock) {}
 
     fn submit(&mut self, transfers: &[Transfer]) -> Result<(), TargetError> {
-        let (turns, index) = (Arc::clone(&self.turns), self.index);
-        let depth = turns.depth();
-        let mut state = turns.turn(index)?;
+        let (number, index) = (self.model.number, self.index);
+        let mut state = self.turn()?;
         for transfer in transfers {
-            if state.members.len() > 1 && state.tags.len() >= depth {
-                state.held.push_back((index, *transfer));
+            let model = &mut state.shelf[number];
+            let is_full = model.tags.len() >= model.depth;
+            if is_full && state.members.len() > 1 {
+                state.shelf[number].held.push_back((index, *transfer));
                 continue;
             }
-            state
-                .submit(index, *transfer)
-                .map_err(|rejected| turns.rejected(transfer.request.id.0, rejected))?;
+            state.submit(number, index, *transfer).map_err(|rejected| TargetError::Rejected {
+                target: self.model.address.clone(),
+                request: transfer.request.id.0,
+                rejected,
+            })?;
         }
         Ok(())
     }
 
     fn poll(&mut self, wait: Wait, _: u32, ended: &mut Vec<Ended>) -> Result<(), TargetError> {
-        let (turns, index) = (Arc::clone(&self.turns), self.index);
-        let mut state = turns.turn(index)?;
-        state.members[index].wake = match wait {
+        let mut state = self.turn()?;
+        state.members[self.index].wake = match wait {
             Wait::Spin => Some(state.now),
             Wait::Until(until) => Some(state.origin + until.saturating_since(Instant::ZERO)),
             Wait::Forever => None,
         };
         state.running = None;
-        state.next_turn(turns.depth());
+        state.next_turn();
         drop(state);
-        let mut state = turns.turn(index)?;
-        self.now = Instant::ZERO + state.now.saturating_since(state.origin);
-        ended.append(&mut state.members[index].ended);
+        let mut state = self.turn()?;
+        let now = Instant::ZERO + state.now.saturating_since(state.origin);
+        ended.append(&mut state.members[self.index].ended);
+        drop(state);
+        self.now = now;
         Ok(())
     }
 
     fn reclassify(&mut self, change: &Reclassification) {
-        let index = self.index;
         // A model that failed is past classes.
-        let Ok(mut state) = self.turns.turn(index) else { return };
-        let now = state.now;
-        let id = RequestId(state.id(index, change.id));
-        state.device.reclassify(now, &Reclassification { id, ..*change });
+        let Ok(mut state) = self.turn() else { return };
+        let (number, now) = (self.model.number, state.now);
+        let id = RequestId(state.id(number, self.index, change.id));
+        state.shelf[number].device.reclassify(now, &Reclassification { id, ..*change });
     }
 }
 
 impl Drop for Model {
     fn drop(&mut self) {
-        let Ok(mut state) = self.turns.state.lock() else { return };
+        let Ok(mut state) = self.model.turns.state.lock() else { return };
         // Those of an earlier phase have no place in this one.
         let Some(member) = state.members.get_mut(self.index) else { return };
         (member.is_gone, member.wake) = (true, None);
@@ -328,7 +370,7 @@ impl Drop for Model {
             state.running = None;
         }
         if state.running.is_none() && state.has_begun && state.members.iter().any(|member| !member.is_gone) {
-            state.next_turn(self.turns.depth());
+            state.next_turn();
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Several streams at once: on one model in virtual time, in an order that is always the same.
 
 use seeklab_bench::target::SharedModel;
-use seeklab_bench::{Dealt, Lane, Measurement, Plan, Stream, StreamPlan, measure};
+use seeklab_bench::{Dealt, Lane, Measurement, Plan, Ramp, Stream, StreamPlan, measure};
 use seeklab_core::{
     Arrival, Completion, Device, Duration, Instant, Limits, Request, RequestId, TraceRecord, Workload,
     simulate,
@@ -178,4 +178,37 @@ fn streams_on_several_targets_end_together() {
     assert!(
         measurement.totals.cost.is_some() && measurement.streams.iter().all(|totals| totals.cost.is_none())
     );
+}
+
+/// Measures closed loads on two models of one clock, whose speeds differ; the rows of each.
+fn on_two_models(plan: &Plan) -> (Measurement, [Vec<TraceRecord>; 2]) {
+    let fast = SharedModel::new("model:fast".to_owned(), device("constant", &[]));
+    let slow = fast.beside("model:slow".to_owned(), device("cheetah-36es", &[]));
+    let stream = |number: u16, model: &SharedModel| {
+        let target = join(model, &options(100_000));
+        let workload =
+            synthetic("random,size=4KiB,read=50%,closed=2,requests=1000000", target.facts().space, 1);
+        Stream::new(StreamPlan { device: number, ..any_number() }, vec![Lane::new(target, workload)])
+    };
+    let mut heard = Heard::default();
+    let measurement =
+        measure(plan, Clock::start(), vec![stream(0, &fast), stream(1, &slow)], &mut heard).unwrap();
+    let of = |device| heard.rows.iter().filter(|row| row.device == device).copied().collect();
+    (measurement, [of(0), of(1)])
+}
+
+#[test]
+fn models_of_one_clock_see_the_end_of_a_ramp_and_of_a_phase_at_one_time() {
+    let length = Duration::from_s(16);
+    let plan = Plan { duration: Some(length), ramp: Ramp::Requests(200), ..virtual_plan() };
+    let (first, rows) = on_two_models(&plan);
+    assert_eq!(first.totals.elapsed().as_s().round(), 16.0, "both begin and end together");
+    let [fast, slow] = [0, 1].map(|stream| &first.streams[stream]);
+    assert_eq!(fast.begin, slow.begin);
+    assert!(rows.iter().all(|rows| rows.len() > 500));
+    for _ in 0..4 {
+        let (again, of_again) = on_two_models(&plan);
+        assert_eq!(of_again, rows, "a run is the same every time");
+        assert_eq!((again.totals.begin, again.totals.end), (first.totals.begin, first.totals.end));
+    }
 }

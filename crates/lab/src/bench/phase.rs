@@ -11,7 +11,7 @@ use super::course::Course;
 use super::load::Load;
 use super::options::{BenchOptions, PhaseOptions, StreamOptions, seed_of_stream};
 use super::plan;
-use super::targets::ReadyTarget;
+use super::targets::{self, ReadyTarget};
 use super::trust::{self, Notes};
 use super::verification;
 use crate::failure::Failure;
@@ -77,9 +77,7 @@ impl<'a> Run<'a> {
     /// # Errors
     /// A target that cannot be opened, or a workload that does not fit it.
     pub(super) fn check(&mut self, targets: &mut [ReadyTarget]) -> Result<(), Failure> {
-        for target in targets.iter_mut() {
-            target.begin_repetition(self.options.seed)?;
-        }
+        targets::begin_repetition(targets, self.options.seed)?;
         for phase in 1..self.options.phases.len() {
             self.open(targets, phase, self.options.seed)?;
         }
@@ -103,9 +101,7 @@ impl<'a> Run<'a> {
         let mut before = Duration::ZERO;
         for repetition in 0..self.options.repetitions {
             let seed = self.options.seed.repetition(repetition);
-            for target in targets.iter_mut() {
-                target.begin_repetition(seed)?;
-            }
+            targets::begin_repetition(targets, seed)?;
             for phase in 0..self.options.phases.len() {
                 let open = self.open(targets, phase, seed)?;
                 if runs.is_empty() {

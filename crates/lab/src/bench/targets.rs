@@ -71,15 +71,6 @@ impl ReadyTarget {
         })
     }
 
-    /// A repetition begins: a model is at its time zero.
-    pub(super) fn begin_repetition(&mut self, seed: Seed) -> Result<(), Failure> {
-        if let Some(device) = &self.device {
-            let device = device.build(seed, &format!("disk{}", self.number))?;
-            self.model = Some(SharedModel::new(self.address.clone(), device));
-        }
-        Ok(())
-    }
-
     /// Time of the model in this repetition.
     pub(super) fn model_time(&self) -> Instant {
         self.model.as_ref().map_or(Instant::ZERO, SharedModel::time)
@@ -106,6 +97,23 @@ impl ReadyTarget {
         let targets = (0..stream.threads).map(|_| (self.kind.open)(&self.inner, &opening));
         Ok(targets.collect::<Result<_, _>>()?)
     }
+}
+
+/// A repetition begins: models are at their time zero, all on one clock.
+pub(super) fn begin_repetition(targets: &mut [ReadyTarget], seed: Seed) -> Result<(), Failure> {
+    let mut first: Option<SharedModel> = None;
+    for target in targets {
+        let Some(device) = &target.device else { continue };
+        let device = device.build(seed, &format!("disk{}", target.number))?;
+        let address = target.address.clone();
+        let model = match &first {
+            Some(first) => first.beside(address, device),
+            None => SharedModel::new(address, device),
+        };
+        first.get_or_insert_with(|| model.clone());
+        target.model = Some(model);
+    }
+    Ok(())
 }
 
 /// Files and devices among the targets.
