@@ -201,7 +201,7 @@ pub struct LoadFigures {
     pub statuses: StatusCounts,
     /// Mean time from the intended start to the end of the last attempt, of requests that failed.
     pub failed_response_mean_ms: Option<f64>,
-    /// Requests outstanding, mean over time: arrived and not complete.
+    /// Requests outstanding, mean over time: arrived and not complete. Null if some of them never completed.
     pub outstanding_mean: Option<f64>,
     /// Response times.
     #[serde(flatten)]
@@ -372,10 +372,10 @@ impl BenchFigures {
             command: session.command(),
             virtual_time: runs[0].plan.is_virtual,
             threads: most(&|run| run.options(options).streams.iter().map(|stream| stream.threads).sum()),
-            outstanding_max: most(&|run| run.streams.iter().map(|stream| stream.plan.outstanding_max).sum()),
+            outstanding_max: most(&|run| run.streams.iter().map(|stream| stream.room()).sum()),
             repetitions: options.repetitions,
             stopped: runs.iter().any(|run| run.measurement.is_stopped),
-            load: LoadFigures::of(&totals.part, totals.elapsed()),
+            load: LoadFigures::of(&totals),
             counts: CountFigures::of(&totals),
             verification: None,
             cost: CostFigures::of(&totals),
@@ -472,10 +472,11 @@ impl LoadFigures {
     /// Figures of all phases together.
     pub(super) fn of_runs(runs: &[PhaseRun]) -> Self {
         let totals = total(runs);
-        Self::of(&totals.part, totals.elapsed())
+        Self::of(&totals)
     }
 
-    pub(super) fn of(part: &Part, elapsed: Duration) -> Self {
+    pub(super) fn of(totals: &Totals) -> Self {
+        let (part, elapsed) = (&totals.part, totals.elapsed());
         let of = |op: Operation| &part.operations[op as usize];
         let (reads, writes) = (of(Operation::Read), of(Operation::Write));
         let requests = part.requests();
@@ -485,6 +486,8 @@ impl LoadFigures {
         let sum_s =
             |of: &Distribution| of.moments().mean().unwrap_or(0.0) * of.moments().count() as f64 / 1e9;
         let outstanding_s = sum_s(&response) + sum_s(&part.failed_response);
+        // Waits that did not end are in no response time.
+        let is_whole = totals.unissued == 0 && totals.unfinished.is_empty() && totals.silent_threads == 0;
         Self {
             requests,
             reads: reads.requests,
@@ -500,7 +503,7 @@ impl LoadFigures {
             failed_requests: part.failed,
             statuses: statuses(part),
             failed_response_mean_ms: failed.mean().map(|ns| six_decimals(ns / 1e6)),
-            outstanding_mean: per_second(outstanding_s, elapsed),
+            outstanding_mean: per_second(outstanding_s, elapsed).filter(|_| is_whole),
             response: ResponseTimes::from(&response),
             service: ServiceTimes::from(&part.service()),
         }

@@ -229,24 +229,20 @@ fn failure(options: &BenchOptions, loads: &[Vec<Load>], phases: &[PhaseRun]) -> 
     if phases.iter().any(|run| run.measurement.is_stopped) {
         return Some(Failure::interrupted());
     }
-    let is_empty = |run: &&PhaseRun| run.measurement.totals.part.attempts == 0;
-    if let Some(run) = phases.iter().find(is_empty) {
-        let place_of_none = if run.options(options).ramp == Ramp::None { "" } else { " behind the ramp-up" };
-        let problem = format!("no request was issued{place_of_none}, so nothing was measured");
-        return Some(place(Failure::check(problem), run));
-    }
     let unsteady = |run: &&PhaseRun| {
         run.options(options).steady.is_some()
             && run.measurement.steady.as_ref().is_some_and(|track| track.changes().is_empty())
     };
-    phases.iter().find(unsteady).map(|run| {
+    if let Some(run) = phases.iter().find(unsteady) {
         let rounds = run.measurement.steady.as_ref().map_or(0, |track| track.figures().len());
-        Failure::check(format!(
-            "phase `{}`: no steady state in {}",
-            run.options(options).name,
-            crate::output::counted(rounds, "round")
-        ))
-    })
+        let rounds = crate::output::counted(rounds, "round");
+        let name = &run.options(options).name;
+        return Some(Failure::check(format!("phase `{name}`: no steady state in {rounds}")));
+    }
+    let is_empty = |run: &&PhaseRun| run.measurement.totals.part.attempts == 0;
+    let run = phases.iter().find(is_empty)?;
+    let ramp = if run.options(options).ramp == Ramp::None { "" } else { " behind the ramp-up" };
+    Some(place(Failure::check(format!("no request was issued{ramp}, so nothing was measured")), run))
 }
 
 /// Checks the outputs before the work.

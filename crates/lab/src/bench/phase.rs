@@ -37,6 +37,14 @@ pub(super) struct PhaseRun {
 pub(super) struct StreamRun {
     pub(super) plan: StreamPlan,
     pub(super) facts: TargetFacts,
+    pub(super) threads: u32,
+}
+
+impl StreamRun {
+    /// Requests under way at a time, on all threads together.
+    pub(super) fn room(&self) -> u32 {
+        self.plan.outstanding_max.min(self.facts.outstanding_max.saturating_mul(self.threads))
+    }
 }
 
 impl PhaseRun {
@@ -186,7 +194,8 @@ impl<'a> Run<'a> {
         let (mut of_streams, mut streams) = (Vec::new(), Vec::new());
         for ((stream, load), open) in phase.streams.iter().zip(&self.loads[number]).zip(open) {
             let plan = plan::stream(stream, load);
-            of_streams.push(StreamRun { plan: plan.clone(), facts: open.targets[0].facts().clone() });
+            let (facts, threads) = (open.targets[0].facts().clone(), stream.threads);
+            of_streams.push(StreamRun { plan: plan.clone(), facts, threads });
             let lanes = open.targets.into_iter().zip(open.lanes);
             let lanes = lanes.map(|(target, workload)| Lane { target, workload });
             streams.push(Stream::new(plan, lanes.collect()));

@@ -120,7 +120,7 @@ impl PhaseFigures {
                 .map(offered_per_s)
                 .sum::<Option<f64>>()
                 .map(six_decimals),
-            load: LoadFigures::of(&totals.part, totals.elapsed()),
+            load: LoadFigures::of(totals),
             cost: CostFigures::of(totals),
             steady: SteadyFigures::of(run),
             trusted: run.notes.is_trusted,
@@ -144,8 +144,8 @@ impl StreamFigures {
             block_size_bytes: space.block_size.as_bytes(),
             workload: stream.workload.name().to_owned(),
             threads: stream.threads,
-            outstanding_max: of_stream.plan.outstanding_max,
-            load: LoadFigures::of(&totals.part, totals.elapsed()),
+            outstanding_max: of_stream.room(),
+            load: LoadFigures::of(totals),
             counts: CountFigures::of(totals),
             intervals: parts.map(|interval| IntervalFigures::of_part(&interval.streams[index])).collect(),
         }

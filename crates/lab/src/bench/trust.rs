@@ -120,7 +120,8 @@ fn of_stream(
     if part.delayed > 0 && totals.unissued == 0 {
         doubts.push(format!(
             "{} arrivals waited because {} requests were under way: their response times include the wait",
-            part.delayed, stream.plan.outstanding_max
+            part.delayed,
+            stream.room()
         ));
     }
     let takes = stream.facts.outstanding_max;
@@ -137,6 +138,10 @@ pub(super) fn unreturned(totals: &Totals) -> String {
     let threads = crate::output::counted(totals.silent_threads as usize, "thread");
     match totals.unfinished.len() {
         0 => format!("{threads} did not end in time, and figures of the last interval are missing"),
+        held if totals.silent_threads > 0 => format!(
+            "the target never returned {}, and {threads} with it: what arrived there since is in no count",
+            crate::output::counted(held, "request")
+        ),
         held => format!("the target never returned {}", crate::output::counted(held, "request")),
     }
 }

@@ -260,7 +260,7 @@ impl AddressSpec {
         let block = |share: Option<Ratio>, otherwise: u64| {
             share.map_or(otherwise, |share| ((share.as_f64() * capacity as f64) as u64).min(capacity))
         };
-        let start = block(self.start, 0).next_multiple_of(align);
+        let start = block(self.start, 0).checked_next_multiple_of(align).unwrap_or(u64::MAX);
         let end = block(self.end, capacity);
         if start >= end {
             return Err(DescriptionError::new(

@@ -65,7 +65,11 @@ impl SizeSpec {
     /// The same with fixed sizes and those of a mix rounded up to whole blocks; `None` if all were whole.
     pub fn rounded_up(&self, block_size: ByteSize) -> Option<Self> {
         let block = block_size.as_bytes();
-        let up = |size: ByteSize| ByteSize::from_bytes(size.as_bytes().next_multiple_of(block));
+        // What rounds up to no number is refused like other sizes that no device has.
+        let largest = u64::MAX / block * block;
+        let up = |size: ByteSize| {
+            ByteSize::from_bytes(size.as_bytes().checked_next_multiple_of(block).unwrap_or(largest))
+        };
         let rounded = match self {
             Self::Fixed(size) => Self::Fixed(up(*size)),
             Self::Mix(sizes) => {

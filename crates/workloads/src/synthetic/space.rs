@@ -42,7 +42,7 @@ impl Space {
 
     /// The first start at or behind `block`; the first of all once nothing fits any more.
     pub(super) fn next_from(self, block: u64, blocks: u32) -> u64 {
-        let start = block.next_multiple_of(self.align);
+        let start = block.checked_next_multiple_of(self.align).unwrap_or(u64::MAX);
         if start > self.last_start(blocks) { self.start } else { start }
     }
 }

@@ -399,6 +399,9 @@ impl Reading {
         }
         if self.loops > 1 {
             match load.io_bytes.or(load.size) {
+                _ if load.requests.is_some() => {
+                    reasons.push("loops does not go with number_ios".to_owned());
+                }
                 Some(bytes) => load.io_bytes = Some(bytes.saturating_mul(self.loops)),
                 None => reasons.push("loops goes with size".to_owned()),
             }
