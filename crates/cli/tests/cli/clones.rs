@@ -497,6 +497,15 @@ fn fit_reports_why_a_trace_cannot_be_fitted() {
     bench
         .run(&["fit", "none.spc", "-o", "x.toml"])
         .fails(&["no request of the trace has a response time", "hint"]);
+    // A clock was set while a request was under way.
+    let late = format!(
+        "# block_size: 512B\narrival_ns,completion_ns,op,lbn,blocks\n{}4000000,100000000004000000,read,64,8\n",
+        (0..3).map(|row| format!("{0}000000,{0}500000,read,{0},8\n", row + 1)).collect::<String>()
+    );
+    bench.write("late.csv", late);
+    bench
+        .run(&["fit", "late.csv", "-o", "clone.toml"])
+        .fails(&["arrival_ns 4000000 has a response time of 1157 days", "correct or remove"]);
     bench.write(
         "two.csv",
         "arrival_ns,response_ns,device,op,lbn,blocks\n0,1000,0,read,0,8\n10,1000,1,read,8,8\n",

@@ -247,6 +247,21 @@ fn check_end(place: &DeviceInfo, trace: Option<&String>) -> Result<(), Failure> 
     .hint("the addresses may have been read in a wrong unit; `seeklab trace head` shows them"))
 }
 
+/// Longest response time, as the tables of models hold it: about 417 days.
+const RESPONSE_MAX: Duration = Duration::from_ns(1 << 55);
+
+/// Checks that response times are none of a clock that was set meanwhile.
+fn check_response_times<'a>(mut requests: impl Iterator<Item = &'a TraceRecord>) -> Result<(), Failure> {
+    let is_too_long = |record: &&TraceRecord| record.response_time().is_some_and(|time| time >= RESPONSE_MAX);
+    let Some(record) = requests.find(is_too_long) else { return Ok(()) };
+    let days = record.response_time().unwrap_or_default().as_s() / 86_400.0;
+    let arrival_ns = record.arrival.as_ns();
+    Err(Failure::new(format!(
+        "the request with arrival_ns {arrival_ns} has a response time of {days:.0} days, and a model holds at most 417"
+    ))
+    .hint("its times are of clocks that differ: correct or remove the row"))
+}
+
 /// Fits models to the trace at `path`, whose format is guessed.
 ///
 /// # Errors
@@ -295,6 +310,7 @@ pub fn fit(
     let trace = each_run(session, trace, "fitting", |records, recorder| {
         let is_others = |record: &TraceRecord| record.device != device || recorder.is_recorders_own(record);
         let ours = records.iter().filter(|record| !is_others(record));
+        check_response_times(ours.clone())?;
         requests_without_response += ours.filter(|record| record.completion.is_none()).count() as u64;
         // A request without a response time is neither fitted nor predicted: the device may never have received it.
         let is_left_out = |record: &TraceRecord| record.completion.is_none() || is_others(record);
