@@ -30,7 +30,7 @@ pub(crate) struct Found {
     pub(crate) of: Limited,
     unit: Unit,
     calibrated: Calibrated,
-    /// Used part of the burst at the end of the trace.
+    /// Used part of the burst at the last arrival, and what waits for it then.
     used: f64,
     evidence: Evidence,
     /// True if all requests cost the same, so that a limit of requests and one of bytes cannot be

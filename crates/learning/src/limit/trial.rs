@@ -97,7 +97,7 @@ pub(super) struct Passage {
     pub(super) forgiven: f64,
     /// Cost of what was held up.
     pub(super) held: f64,
-    /// Used cost at the end of the trace.
+    /// Used cost at the last arrival, with that of the requests that wait then: more than the burst if some do.
     pub(super) used: f64,
 }
 
@@ -106,6 +106,7 @@ impl Suspect {
     pub(super) fn passage(&self, traffic: &Traffic) -> Passage {
         let rate = self.rate * (1.0 - LOWER);
         let (mut used, mut forgiven, mut held) = (0.0_f64, 0.0, 0.0);
+        let mut used_at_last = 0.0;
         let mut admitted = Vec::with_capacity(traffic.runs.len());
         for run in &traffic.runs {
             for (passed, cost) in &run.before {
@@ -134,11 +135,13 @@ impl Suspect {
                 times.push(at.min(request.completion).max(request.arrival));
             }
             // Until the last has completed; the steps of the history go on from there.
+            let last_arrival = run.requests.last().map_or(0.0, |last| last.arrival);
+            used_at_last = used + rate * (since - last_arrival);
             let end = run.completed.last().map_or(0.0, |last| run.requests[*last as usize].completion);
             used = (used - rate * (end - since).max(0.0)).max(0.0);
             admitted.push(times);
         }
-        Passage { admitted, forgiven, held, used }
+        Passage { admitted, forgiven, held, used: used_at_last }
     }
 }
 

@@ -367,3 +367,42 @@ fn clone_answers_for_a_burst_and_for_what_comes_after() {
     let ours = record(clone.as_mut(), &[Phase::Closed(12, 32)], SMALL_READS, 9);
     assert!((ours.len() as f64 / 17_000.0 - 1.0).abs() > 0.1, "{}", ours.len());
 }
+
+#[test]
+fn requests_that_wait_at_the_end_of_the_trace_are_paid_for_by_those_that_follow() {
+    use crate::fit::{DeviceInfo, Fit};
+    let buckets = Buckets { requests: vec![of_requests(1_000.0, 500)], bytes: Vec::new() };
+    let mut volume = Limit::new(fast(), Limited::All, buckets);
+    // Some 3,000 requests wait in the middle, and all the time to the end.
+    let seen = [Phase::Open(10, 700), Phase::Open(20, 1_300)];
+    let records = record(&mut volume, &seen, SMALL_READS, 3);
+    let boundary = Instant::from_ns(20_000_000_000);
+    let (fitted, rest) = records.split_at(records.partition_point(|record| record.arrival < boundary));
+    let mut fit = crate::station::StationFit::default();
+    fitted.iter().for_each(|record| fit.record(record));
+    let about = DeviceInfo {
+        block_size: ByteSize::from_bytes(512),
+        capacity_blocks: 10_000_000,
+        fit: Default::default(),
+    };
+    let mut clone = device(&fit.description_with_state(about).unwrap().to_string());
+    let mut completions = Vec::new();
+    for (id, record) in (1..).zip(rest) {
+        while let Some(event) = clone.next_event().filter(|event| *event <= record.arrival) {
+            clone.poll(event, &mut completions);
+        }
+        clone.poll(record.arrival, &mut completions);
+        clone.submit(record.arrival, Request::new(id, record.op, record.lbn, record.blocks)).unwrap();
+    }
+    while let Some(event) = clone.next_event() {
+        clone.poll(event, &mut completions);
+    }
+    let mean = |times: &mut dyn Iterator<Item = Duration>| {
+        let times: Vec<f64> = times.map(Duration::as_ms).collect();
+        times.iter().sum::<f64>() / times.len() as f64
+    };
+    let measured = mean(&mut rest.iter().map(|record| record.response_time().unwrap()));
+    let predicted = mean(&mut completions.iter().map(|one| one.completed.saturating_since(one.submitted)));
+    assert!(measured > 2_000.0, "{measured} ms");
+    near(predicted, measured, 0.02, "mean");
+}
