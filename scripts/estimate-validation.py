@@ -39,6 +39,7 @@ LAYERS = {
 }
 ONLY_DEVICES = []
 TRACE_DISKS = ["cheetah-36es", "atlas10k", "nearline-7200"]
+REORDERING_DISKS = ["nearline-7200"]
 UNTIL_POISSON = [
     (["exponential"], 40, [("response_mean_ms", 40), ("response_p99_ms", 150)]),
     (["cheetah-36es"], 40, [("response_mean_ms", 20), ("response_p99_ms", 40), ("response_p99_ms", 20)]),
@@ -204,8 +205,9 @@ def merge(name, rows):
     """Writes rows; with --device those of other devices stay as they are."""
     if ONLY_DEVICES and (FOLDER / name).exists():
         kept = [row for row in csv.DictReader(open(FOLDER / name)) if row["device"] not in ONLY_DEVICES]
-        rows = sorted(kept + rows, key=lambda row: (row["device"], float(row["load_pct"])))
+        rows = sorted(kept + rows, key=lambda row: (row["device"], row["load"], float(row.get("load_pct") or 0)))
     write(name, rows)
+    return rows
 
 
 def trace_loads():
@@ -220,10 +222,36 @@ def trace_loads():
     ]
 
 
+def other_traces():
+    """Traces of which no figure of issue 17 depends, for the disks that reorder."""
+    shared = pathlib.Path(os.environ.get("SEEKLAB_SHARED", ROOT.parent / "shared")) / "traces"
+    wrap = ["--beyond", "wrap"]
+    return [
+        ("msr-cuts rw_20_80", str(shared / "msr-cuts/msr.cut.per_10k.rw_20_80.105.trace.zst"), wrap),
+        ("msr-cuts rw_40_60", str(shared / "msr-cuts/msr.cut.per_10k.rw_40_60.1370.trace.zst"), wrap),
+        ("spc-financial1, device 0", f"replay,trace={shared / 'spc-financial1-prefix/Financial1.prefix.spc.zst'},device=0", wrap),
+        ("disksim-ascii, device 0", f"replay,trace={shared / 'disksim-ascii/ascii.trace.zst'},device=0", wrap),
+        ("opencas-ycsb", str(shared / "opencas-ycsb-rocksdb-optane/ycsb_a_rocksdb.csv.zst"), wrap),
+    ]
+
+
+def row_of(device, load, share, estimated, simulated):
+    """An estimate beside the simulation of the same arrivals."""
+    return {
+        "device": device, "load": load, "load_pct": share, "method": estimated["method"],
+        "origin": estimated["law"]["origin"], "utilisation_pct": estimated["utilisation_pct"],
+        "simulated_mean_ms": simulated["response_mean_ms"], "estimated_mean_ms": estimated["response_mean_ms"],
+        "error_mean_pct": pct(estimated["response_mean_ms"], simulated["response_mean_ms"]),
+        "simulated_p99_ms": simulated["response_p99_ms"], "estimated_p99_ms": estimated["response_p99_ms"],
+        "error_p99_pct": pct(estimated["response_p99_ms"], simulated["response_p99_ms"]),
+    }
+
+
 def traces(seeklab, _requests):
     rows = []
-    for name, line, options in trace_loads():
-        for disk in TRACE_DISKS:
+    loads = [(load, TRACE_DISKS) for load in trace_loads()] + [(load, REORDERING_DISKS) for load in other_traces()]
+    for (name, line, options), disks in loads:
+        for disk in [disk for disk in disks if not ONLY_DEVICES or disk in ONLY_DEVICES]:
             arguments = [disk, "-w", line, *options]
             for share in [30, 60]:
                 grown = seeklab.json("estimate", *arguments, "--until", f"utilisation_pct<={share}")
@@ -235,7 +263,7 @@ def traces(seeklab, _requests):
                     row[f"{beside['method']}_mean_ms"] = beside["response_mean_ms"]
                 rows.append(row)
                 print(*row.values(), sep=", ", flush=True)
-    write("traces.csv", rows)
+    merge("traces.csv", rows)
 
 
 def bisected(seeklab, figure, bound, simulate):
@@ -273,22 +301,24 @@ def until(seeklab, requests):
         print(*rows[-1].values(), sep=", ", flush=True)
 
     count = 8 * requests
-    for device, rate, bounds in UNTIL_POISSON:
+    wanted = lambda device: not ONLY_DEVICES or device in ONLY_DEVICES
+    for device, rate, bounds in [case for case in UNTIL_POISSON if wanted(" ".join(case[0]))]:
         line = lambda rate: f"random,size=8KiB,read=100%,poisson={rate:.4f}/s,requests={count}"
         simulate = lambda factor: seeklab.json("simulate", *device, "-w", line(rate * factor))
         for figure, bound in bounds:
             compare(device, f"poisson={rate}/s", figure, bound, ["-w", line(rate)], simulate)
     for name, line, options in trace_loads():
-        for disk in TRACE_DISKS:
+        for disk in filter(wanted, TRACE_DISKS):
             arguments = ["-w", line, *options]
             simulate = lambda factor: seeklab.json("simulate", disk, *arguments, "--scaled", f"{factor:.8f}")
             for figure, bound in UNTIL_TRACES:
                 compare([disk], name, figure, bound, arguments, simulate)
-    write("until.csv", rows)
+    rows = merge("until.csv", rows)
     for kind, of in [("Poisson", lambda row: row["load"].startswith("poisson")), ("traces", lambda row: not row["load"].startswith("poisson"))]:
-        errors_of = [abs(row["error_pct"]) for row in rows if of(row)]
-        inside = sum(row["inside"] for row in rows if of(row))
-        print(f"{kind}: largest error {max(errors_of)} %, inside the interval {inside} of {len(errors_of)}")
+        errors_of = [abs(float(row["error_pct"])) for row in rows if of(row)]
+        inside = sum(str(row["inside"]) == "True" for row in rows if of(row))
+        if errors_of:
+            print(f"{kind}: largest error {max(errors_of)} %, inside the interval {inside} of {len(errors_of)}")
 
 
 def errors():
