@@ -167,7 +167,7 @@ mod tests {
         let mut stream = Seed(7).stream("test");
         let read = |id| Request::new(id, Operation::Read, stream.below(blocks - 8), 8);
         let requests: Arc<[Request]> = (0..2_000).map(read).collect();
-        (requests, (0..2_000).map(|id| Instant::from_ns(id / 40 * 400_000_000)).collect())
+        (requests, (0..2_000).map(|id| Instant::from_ns(id / 40 * 4_000_000_000)).collect())
     }
 
     fn device(name: &str) -> Box<dyn Device> {

@@ -4,8 +4,8 @@
 //! with the skews of the tracks that it crosses, spared sectors, bus. The law is the integral of that over independent,
 //! uniformly distributed addresses and the angle of the platters, so nothing is left out and nothing is approximated but
 //! the integral itself. Its points are consecutive ones of a small multiplicative generator, whose pairs (address before,
-//! address now) form a good lattice [L'Ecuyer 1999: the table for m = 8191, and its criterion for m = 32749]; the error
-//! falls faster than that of as many random draws.
+//! address now) form a good lattice [L'Ecuyer 1999, tables for m = 65521 and 8191]; the error falls faster than that of as
+//! many random draws.
 //!
 //! | order | next address |
 //! | --- | --- |
@@ -37,9 +37,8 @@ pub(super) struct Lattice {
     pub(super) points: usize,
 }
 
-/// Points of the integral in order of arrival: a whole period. Of the primitive roots of its modulus, the multiplier has the
-/// greatest distance between the lines on which its pairs lie, 0.991 of the greatest of any lattice.
-const ANYWHERE: Lattice = Lattice { modulus: 32_749, multiplier: 2_059, points: 32_748 };
+/// Points of the integral in order of arrival: a whole period.
+const ANYWHERE: Lattice = Lattice { modulus: 65_521, multiplier: 17_364, points: 65_520 };
 
 /// Points of shorter integrals: a whole period.
 pub(super) const SHORT: Lattice = Lattice { modulus: 8_191, multiplier: 884, points: 8_190 };
@@ -90,6 +89,8 @@ struct Times {
     service_s: Vec<f64>,
     /// From the begin of a command to the time from which the next may begin.
     occupied_s: Vec<f64>,
+    /// True if a command may begin before the one before has completed.
+    overlap: bool,
 }
 
 impl Integral<'_> {
@@ -100,11 +101,17 @@ impl Integral<'_> {
             let alone = self.times(ANYWHERE, anywhere, Gap::Idle).service_s;
             return ServiceLaw::of_server(LawOrigin::Integrated, ServiceTimes::sample(alone));
         }
-        let alone_s = self.times(ANYWHERE, anywhere, Gap::Completion).service_s;
+        let Times { service_s: alone_s, occupied_s, overlap } =
+            self.times(ANYWHERE, anywhere, Gap::Completion);
         let idle_s = self.times(ANYWHERE, anywhere, Gap::Idle).service_s;
         // A drive that holds one command gets the next when this one has completed.
         let holds_several = self.blueprint.capabilities().queue_depth > 1;
-        let queued_s = holds_several.then(|| self.times(ANYWHERE, anywhere, Gap::None).occupied_s);
+        let queued_s = match (holds_several, overlap) {
+            (false, _) => None,
+            // Without overlap, a command that waits begins when one that arrives at the completion does.
+            (true, false) => Some(occupied_s),
+            (true, true) => Some(self.times(ANYWHERE, anywhere, Gap::None).occupied_s),
+        };
         // Only the times that the law keeps are sorted.
         let differs = |times_s: &Vec<f64>| (mean(times_s) / mean(&alone_s) - 1.0).abs() >= EQUAL;
         let after_idle = differs(&idle_s).then_some(idle_s).map(ServiceTimes::sample);
@@ -156,6 +163,7 @@ impl Integral<'_> {
                 times.service_s.push((completed - now).as_s());
                 times.occupied_s.push((free.max(now) - now).as_s());
             }
+            times.overlap |= free < completed;
             now = match gap {
                 Gap::None => free.max(now),
                 Gap::Completion => completed.max(free),
@@ -262,7 +270,7 @@ mod tests {
 
     #[test]
     fn distances_of_consecutive_points_are_those_of_independent_ones() {
-        // Every second point of the generator with the modulus 65,521 was 0.9 % too far from the one before.
+        // Every second point of the generator with the modulus 65,521 is 0.9 % too far from the one before.
         for Lattice { modulus, multiplier, points } in [ANYWHERE, SHORT] {
             let (mut state, mut before) = (1, 0.5);
             let (mut distances, mut roots) = (0.0, 0.0);
