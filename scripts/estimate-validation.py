@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Compare estimates with simulations and write the tables of validation/estimate.
 
-    scripts/estimate-validation.py [--binary target/release/seeklab] [--requests N] [--only laws,loads,writes,traces,until]
+    scripts/estimate-validation.py [--binary target/release/seeklab] [--requests N] [--only laws,loads,writes,traces,predictions,until]
         [--device D]
 
 laws.csv    service times of closed simulations beside those of the law
 loads.csv   response times of Poisson loads of reads, 10 to 95 % of the highest sustained rate
 writes.csv  response times of Poisson loads of reads and writes; the mean is that of the reads
 traces.csv  response times of traces at 30 and 60 % load
+predictions.csv  the same by the recursion with the services of the run at the other load, written here a second time
 until.csv   growth by --until beside a bisection over simulations
 errors.csv  largest errors by method, origin of the law and utilisation, from loads.csv, writes.csv and traces.csv
 
@@ -15,7 +16,10 @@ The traces are those of ../shared/traces and examples/office-server.csv.zst.
 """
 import argparse
 import csv
+import functools
+import heapq
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -39,6 +43,7 @@ LAYERS = {
 }
 ONLY_DEVICES = []
 TRACE_DISKS = ["cheetah-36es", "atlas10k", "nearline-7200"]
+REORDERING_DISKS = ["nearline-7200"]
 UNTIL_POISSON = [
     (["exponential"], 40, [("response_mean_ms", 40), ("response_p99_ms", 150)]),
     (["cheetah-36es"], 40, [("response_mean_ms", 20), ("response_p99_ms", 40), ("response_p99_ms", 20)]),
@@ -204,8 +209,9 @@ def merge(name, rows):
     """Writes rows; with --device those of other devices stay as they are."""
     if ONLY_DEVICES and (FOLDER / name).exists():
         kept = [row for row in csv.DictReader(open(FOLDER / name)) if row["device"] not in ONLY_DEVICES]
-        rows = sorted(kept + rows, key=lambda row: (row["device"], float(row["load_pct"])))
+        rows = sorted(kept + rows, key=lambda row: (row["device"], row["load"], float(row.get("load_pct") or 0)))
     write(name, rows)
+    return rows
 
 
 def trace_loads():
@@ -220,10 +226,36 @@ def trace_loads():
     ]
 
 
+def other_traces():
+    """Traces of which no figure of issue 17 depends, for the disks that reorder."""
+    shared = pathlib.Path(os.environ.get("SEEKLAB_SHARED", ROOT.parent / "shared")) / "traces"
+    wrap = ["--beyond", "wrap"]
+    return [
+        ("msr-cuts rw_20_80", str(shared / "msr-cuts/msr.cut.per_10k.rw_20_80.105.trace.zst"), wrap),
+        ("msr-cuts rw_40_60", str(shared / "msr-cuts/msr.cut.per_10k.rw_40_60.1370.trace.zst"), wrap),
+        ("spc-financial1, device 0", f"replay,trace={shared / 'spc-financial1-prefix/Financial1.prefix.spc.zst'},device=0", wrap),
+        ("disksim-ascii, device 0", f"replay,trace={shared / 'disksim-ascii/ascii.trace.zst'},device=0", wrap),
+        ("opencas-ycsb", str(shared / "opencas-ycsb-rocksdb-optane/ycsb_a_rocksdb.csv.zst"), wrap),
+    ]
+
+
+def row_of(device, load, share, estimated, simulated):
+    """An estimate beside the simulation of the same arrivals."""
+    return {
+        "device": device, "load": load, "load_pct": share, "method": estimated["method"],
+        "origin": estimated["law"]["origin"], "utilisation_pct": estimated["utilisation_pct"],
+        "simulated_mean_ms": simulated["response_mean_ms"], "estimated_mean_ms": estimated["response_mean_ms"],
+        "error_mean_pct": pct(estimated["response_mean_ms"], simulated["response_mean_ms"]),
+        "simulated_p99_ms": simulated["response_p99_ms"], "estimated_p99_ms": estimated["response_p99_ms"],
+        "error_p99_pct": pct(estimated["response_p99_ms"], simulated["response_p99_ms"]),
+    }
+
+
 def traces(seeklab, _requests):
     rows = []
-    for name, line, options in trace_loads():
-        for disk in TRACE_DISKS:
+    loads = [(load, TRACE_DISKS) for load in trace_loads()] + [(load, REORDERING_DISKS) for load in other_traces()]
+    for (name, line, options), disks in loads:
+        for disk in [disk for disk in disks if not ONLY_DEVICES or disk in ONLY_DEVICES]:
             arguments = [disk, "-w", line, *options]
             for share in [30, 60]:
                 grown = seeklab.json("estimate", *arguments, "--until", f"utilisation_pct<={share}")
@@ -235,7 +267,87 @@ def traces(seeklab, _requests):
                     row[f"{beside['method']}_mean_ms"] = beside["response_mean_ms"]
                 rows.append(row)
                 print(*row.values(), sep=", ", flush=True)
-    write("traces.csv", rows)
+    merge("traces.csv", rows)
+
+
+def run_of(seeklab, arguments, folder):
+    """Arrivals of a simulation in seconds, and its services in order of completion: request, waiting, seconds."""
+    path = folder / "run.csv"
+    seeklab.json("simulate", *arguments, "--out", str(path))
+    rows = csv.DictReader(line for line in open(path) if not line.startswith("#"))
+    times = sorted((int(row["arrival_ns"]), int(row["completion_ns"])) for row in rows)
+    arrivals = [arrival / 1e9 for arrival, _ in times]
+    order = sorted(range(len(times)), key=lambda request: times[request][1])
+    services, free, arrived = [], -math.inf, 0
+    for served, request in enumerate(order):
+        idle, start = arrivals[served] >= free, max(free, arrivals[served])
+        while arrived < len(arrivals) and arrivals[arrived] <= start:
+            arrived += 1
+        free = times[request][1] / 1e9
+        services.append((request, 0 if idle else arrived - served, free - start))
+    return arrivals, services
+
+
+def predicted(arrivals, services, mean_of):
+    """Response times of arrivals by the recursion of crates/estimate/src/recorded.rs."""
+    responses, late, due = [0.0] * len(arrivals), [], []
+    free, arrived, place = -math.inf, 0, 0
+    for served, arrival in enumerate(arrivals):
+        idle, start = arrival >= free, max(free, arrival)
+        while arrived < len(arrivals) and arrivals[arrived] <= start:
+            arrived += 1
+        while late and late[0][0] < arrived:
+            heapq.heappush(due, heapq.heappop(late)[1])
+        if due:
+            request, waiting, service = services[heapq.heappop(due)]
+        else:
+            while services[place][0] >= arrived:
+                heapq.heappush(late, (services[place][0], place))
+                place += 1
+            request, waiting, service = services[place]
+            place += 1
+        free = start + service * mean_of(0 if idle else arrived - served) / mean_of(waiting)
+        responses[request] = free - arrivals[request]
+    return responses
+
+
+def mean_by_waiting(points):
+    """Mean service time of a law by the number waiting, interpolated by the logarithm of the number outstanding."""
+    points = [(point["outstanding"], point["service_mean_ms"]) for point in points]
+
+    def mean_of(waiting):
+        outstanding = waiting + 1
+        for (low, before), (high, after) in zip(points, points[1:]):
+            if outstanding < high:
+                return before + (after - before) * math.log(outstanding / low) / math.log(high / low)
+        return points[-1][1]
+    return functools.cache(mean_of)
+
+
+def predictions(seeklab, _requests):
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="estimate-validation-") as folder:
+        for name, line, options in trace_loads() + other_traces():
+            for disk in REORDERING_DISKS:
+                arguments = [disk, "-w", line, *options]
+                runs = {}
+                for share in [30, 60]:
+                    grown = seeklab.json("estimate", *arguments, "--until", f"utilisation_pct<={share}")
+                    scaled = [*arguments, "--scaled", f"{grown['until']['growth']:.6f}"]
+                    runs[share] = run_of(seeklab, scaled, pathlib.Path(folder))
+                mean_of = mean_by_waiting(grown["law"]["points"])
+                for share, other in [(30, 60), (60, 30)]:
+                    arrivals, services = runs[share]
+                    of = lambda responses: (sum(responses) / len(responses), sorted(responses)[len(responses) * 99 // 100])
+                    simulated, found = (of(predicted(arrivals, of_run, mean_of)) for of_run in [services, runs[other][1]])
+                    rows.append({
+                        "device": disk, "load": name, "load_pct": share, "services_of_load_pct": other,
+                        "simulated_mean_ms": round(1e3 * simulated[0], 6), "predicted_mean_ms": round(1e3 * found[0], 6),
+                        "error_mean_pct": pct(found[0], simulated[0]), "simulated_p99_ms": round(1e3 * simulated[1], 6),
+                        "predicted_p99_ms": round(1e3 * found[1], 6), "error_p99_pct": pct(found[1], simulated[1]),
+                    })
+                    print(*rows[-1].values(), sep=", ", flush=True)
+    write("predictions.csv", rows)
 
 
 def bisected(seeklab, figure, bound, simulate):
@@ -273,22 +385,24 @@ def until(seeklab, requests):
         print(*rows[-1].values(), sep=", ", flush=True)
 
     count = 8 * requests
-    for device, rate, bounds in UNTIL_POISSON:
+    wanted = lambda device: not ONLY_DEVICES or device in ONLY_DEVICES
+    for device, rate, bounds in [case for case in UNTIL_POISSON if wanted(" ".join(case[0]))]:
         line = lambda rate: f"random,size=8KiB,read=100%,poisson={rate:.4f}/s,requests={count}"
         simulate = lambda factor: seeklab.json("simulate", *device, "-w", line(rate * factor))
         for figure, bound in bounds:
             compare(device, f"poisson={rate}/s", figure, bound, ["-w", line(rate)], simulate)
     for name, line, options in trace_loads():
-        for disk in TRACE_DISKS:
+        for disk in filter(wanted, TRACE_DISKS):
             arguments = ["-w", line, *options]
             simulate = lambda factor: seeklab.json("simulate", disk, *arguments, "--scaled", f"{factor:.8f}")
             for figure, bound in UNTIL_TRACES:
                 compare([disk], name, figure, bound, arguments, simulate)
-    write("until.csv", rows)
+    rows = merge("until.csv", rows)
     for kind, of in [("Poisson", lambda row: row["load"].startswith("poisson")), ("traces", lambda row: not row["load"].startswith("poisson"))]:
-        errors_of = [abs(row["error_pct"]) for row in rows if of(row)]
-        inside = sum(row["inside"] for row in rows if of(row))
-        print(f"{kind}: largest error {max(errors_of)} %, inside the interval {inside} of {len(errors_of)}")
+        errors_of = [abs(float(row["error_pct"])) for row in rows if of(row)]
+        inside = sum(str(row["inside"]) == "True" for row in rows if of(row))
+        if errors_of:
+            print(f"{kind}: largest error {max(errors_of)} %, inside the interval {inside} of {len(errors_of)}")
 
 
 def errors():
@@ -314,12 +428,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--binary", default=str(ROOT / "target/release/seeklab"))
     parser.add_argument("--requests", type=int, default=100_000)
-    parser.add_argument("--only", default="laws,loads,writes,traces,until")
+    parser.add_argument("--only", default="laws,loads,writes,traces,predictions,until")
     parser.add_argument("--device", action="append", default=[], help="a device; rows of others stay")
     options = parser.parse_args()
     ONLY_DEVICES.extend(options.device)
     seeklab = Seeklab(options.binary)
-    parts = {"laws": laws, "loads": loads, "writes": writes, "traces": traces, "until": until}
+    parts = {"laws": laws, "loads": loads, "writes": writes, "traces": traces, "predictions": predictions,
+             "until": until}
     for part in options.only.split(","):
         parts[part](seeklab, options.requests)
     errors()

@@ -20,7 +20,8 @@ pub enum Method {
     FinitePopulation,
     /// Lindley's recursion over arrivals.
     Lindley,
-    /// Lindley's recursion with service times that the queue shortens, for a device that reorders it.
+    /// Lindley's recursion in the order of a device that reorders its queue, with service times that depend on the number
+    /// waiting.
     LindleyReordered,
     /// Allen-Cunneen from two moments of arrivals and service.
     AllenCunneen,

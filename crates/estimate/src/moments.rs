@@ -12,6 +12,16 @@ pub struct ServiceMoments {
 }
 
 impl ServiceMoments {
+    /// Moments of equally probable times, in seconds; of none, all 0.
+    pub fn of(times_s: impl IntoIterator<Item = f64, IntoIter: Clone>) -> Self {
+        let times_s = times_s.into_iter();
+        let count = times_s.clone().count().max(1) as f64;
+        let mean_s = times_s.clone().sum::<f64>() / count;
+        // Around the mean, so that nearly constant times keep their digits.
+        let variance_s2 = times_s.map(|time_s| (time_s - mean_s).powi(2)).sum::<f64>() / count;
+        Self { mean_s, variance_s2 }
+    }
+
     /// A service time that is always the same.
     pub const fn constant(mean_s: f64) -> Self {
         Self { mean_s, variance_s2: 0.0 }
@@ -61,6 +71,13 @@ mod tests {
         assert_eq!(ServiceMoments::constant(0.25).squared_variation(), 0.0);
         assert_eq!(ServiceMoments::exponential(0.25).squared_variation(), 1.0);
         assert_eq!(ServiceMoments::with_deviation(2.0, 3.0).second_moment_s2(), 13.0);
+    }
+
+    #[test]
+    fn moments_of_times_are_those_of_their_equal_shares() {
+        let moments = ServiceMoments::of([1.0, 3.0]);
+        assert_eq!((moments.mean_s, moments.variance_s2), (2.0, 1.0));
+        assert_eq!(ServiceMoments::of([]), ServiceMoments::constant(0.0));
     }
 
     #[test]

@@ -3,11 +3,12 @@
 //! | law | recursion |
 //! | --- | --- |
 //! | one server, the same with any queue | [`Lindley`] |
-//! | one server, depends on the queue | the positioning part of each service time times its [ratio](PositioningRatios); without such parts, each service time times the ratio of the means of the law |
+//! | one server, depends on the queue | the recursion in the order of a run, each service time times the ratio of the means of the law with the number that waits now and with the number that waited in the run |
 //! | several servers | each request takes the server that is free first [Kiefer & Wolfowitz 1955] |
 //!
-//! The service time of each request comes with it: those of the run that sampled it one at a time keep what its
-//! address, its length and the request before did to it.
+//! The service time of each request comes with it, from a run of the device over the same requests: one at a time, or with
+//! the queue of the device if that changes the service times
+//! ([`services_in_queue`](crate::services_in_queue)).
 //!
 //! # References
 //! - [Kiefer & Wolfowitz 1955] J. Kiefer, J. Wolfowitz, *On the theory of queues with many servers*, Transactions of the
@@ -19,18 +20,16 @@ use seeklab_devices::service_law::ServiceLaw;
 use crate::error::{EstimateError, check_positive};
 use crate::method::{Estimate, Method, SHARES};
 use crate::moments::ServiceMoments;
-use crate::positioning::{PositioningRatios, RecordedService};
 use crate::queueing::{Lindley, ServedArrival, Steady, allen_cunneen, mg1};
+use crate::recorded_service::{Order, RecordedService};
 
-/// Arrivals of a trace with the service time of each request alone.
+/// Arrivals of a trace with the services of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordedLoad<'a> {
     /// Arrivals in order.
     pub arrivals: &'a [Instant],
-    /// Service time of each request.
+    /// Services in order of completion, one of each request.
     pub services: &'a [RecordedService],
-    /// Effect of a queue on positioning times; empty if the device has none.
-    pub ratios: &'a PositioningRatios,
     /// Factor by which the rate is multiplied: interarrival times are divided by it.
     pub growth: f64,
 }
@@ -63,34 +62,30 @@ impl RecordedLoad<'_> {
         (self.arrivals.len() - 1) as f64 / self.span_s()
     }
 
-    fn requests(&self) -> impl Iterator<Item = ServedArrival> {
+    /// Arrivals in seconds after the first.
+    fn arrivals_s(&self) -> impl Iterator<Item = f64> {
         let (first, growth) = (self.arrivals[0], self.growth);
-        self.arrivals.iter().zip(self.services).map(move |(arrival, service)| ServedArrival {
-            arrival_s: arrival.saturating_since(first).as_s() / growth,
-            service_s: service.service_s,
-        })
+        self.arrivals.iter().map(move |arrival| arrival.saturating_since(first).as_s() / growth)
     }
 
-    /// Mean and variance of the service times.
+    /// Requests in order of arrival, of services in that order.
+    fn requests(&self) -> impl Iterator<Item = ServedArrival> {
+        let of = |(arrival_s, service): (f64, &RecordedService)| ServedArrival {
+            arrival_s,
+            service_s: service.service_s,
+        };
+        self.arrivals_s().zip(self.services).map(of)
+    }
+
+    /// Mean and variance of the service times of the run.
     pub fn service(&self) -> ServiceMoments {
-        let count = self.services.len() as f64;
-        let mean_s = self.services.iter().map(|service| service.service_s).sum::<f64>() / count;
-        let squares = self.services.iter().map(|service| (service.service_s - mean_s).powi(2));
-        let variance_s2 = squares.sum::<f64>() / count;
-        ServiceMoments { mean_s, variance_s2 }
+        ServiceMoments::of(self.services.iter().map(|service| service.service_s))
     }
 
     /// Squared variation of the interarrival times.
     pub fn arrival_variation(&self) -> f64 {
         let times = self.arrivals.windows(2).map(|pair| pair[1].saturating_since(pair[0]).as_s());
-        let (mut sum, mut squares, mut count) = (0.0, 0.0, 0.0);
-        for time in times {
-            sum += time;
-            squares += time * time;
-            count += 1.0;
-        }
-        let mean = sum / count;
-        (squares / count - mean * mean).max(0.0) / (mean * mean)
+        ServiceMoments::of(times).squared_variation()
     }
 }
 
@@ -100,40 +95,69 @@ impl RecordedLoad<'_> {
 /// Too few requests, or requests that all arrive at once.
 pub fn recorded_responses_s(load: RecordedLoad, law: &ServiceLaw) -> Result<Vec<f64>, EstimateError> {
     load.check()?;
-    let requests = load.requests();
-    if law.servers > 1.0 {
-        return Ok(several_servers(requests, law.servers.round().max(1.0) as usize));
-    }
-    if law.points.len() == 1 {
-        let mut queue = Lindley::new();
-        return Ok(requests.map(|request| queue.push(request)).collect());
-    }
-    Ok(queue_dependent(&requests.collect::<Vec<_>>(), load, law))
+    Ok(served(load, law).responses_s)
 }
 
-/// One server whose service times shrink or grow with its queue.
-fn queue_dependent(requests: &[ServedArrival], load: RecordedLoad, law: &ServiceLaw) -> Vec<f64> {
-    let longest = law.constant_from() as usize;
-    let alone_s = law.mean_s(1.0);
-    // Of a request chosen among n; a closed run chooses among one less than it keeps outstanding.
-    let is_whole = load.ratios.is_empty();
-    let ratio =
-        |n: usize| if is_whole { law.mean_s(n as f64 + 1.0) / alone_s } else { load.ratios.at(n as f64) };
-    let ratios: Vec<f64> = (0..=longest).map(ratio).collect();
-    let (mut free_s, mut arrived) = (f64::NEG_INFINITY, 0);
-    let respond = |(index, request): (usize, &ServedArrival)| {
-        let start_s = request.arrival_s.max(free_s);
-        while requests.get(arrived).is_some_and(|other| other.arrival_s <= start_s) {
-            arrived += 1;
-        }
-        let outstanding = (arrived - index).min(longest);
-        let ratio = if request.arrival_s >= free_s { 1.0 } else { ratios[outstanding] };
-        let positioning_s = load.services[index].positioning_s.min(request.service_s);
-        let shortened_s = if is_whole { request.service_s } else { positioning_s };
-        free_s = start_s + request.service_s + shortened_s * (ratio - 1.0);
-        free_s - request.arrival_s
+/// Result of a recursion.
+struct Served {
+    /// Response times in order of arrival, in seconds.
+    responses_s: Vec<f64>,
+    /// Service times at this rate.
+    service: ServiceMoments,
+}
+
+/// Returns true if the services of a run over recorded arrivals have to be those with the queue of the device.
+pub fn depends_on_queue(law: &ServiceLaw) -> bool {
+    law.servers <= 1.0 && law.points.len() > 1
+}
+
+fn served(load: RecordedLoad, law: &ServiceLaw) -> Served {
+    if depends_on_queue(law) {
+        return reordered(load, law);
+    }
+    let responses_s = if law.servers > 1.0 {
+        several_servers(load.requests(), law.servers.round().max(1.0) as usize)
+    } else {
+        let mut queue = Lindley::new();
+        load.requests().map(|request| queue.push(request)).collect()
     };
-    requests.iter().enumerate().map(respond).collect()
+    Served { responses_s, service: load.service() }
+}
+
+/// One server that reorders its queue and whose service times depend on it.
+fn reordered(load: RecordedLoad, law: &ServiceLaw) -> Served {
+    let arrivals_s: Vec<f64> = load.arrivals_s().collect();
+    let means_s = means_by_waiting_s(law);
+    let longest = means_s.len() - 1;
+    let mut responses_s = vec![0.0; arrivals_s.len()];
+    let mut order = Order::new(load.services);
+    let (mut free_s, mut arrived) = (f64::NEG_INFINITY, 0);
+    let services_s: Vec<f64> = (0..arrivals_s.len())
+        .map(|served| {
+            let is_idle = arrivals_s[served] >= free_s;
+            let start_s = free_s.max(arrivals_s[served]);
+            while arrivals_s.get(arrived).is_some_and(|arrival_s| *arrival_s <= start_s) {
+                arrived += 1;
+            }
+            let waiting = if is_idle { 0 } else { (arrived - served).min(longest) };
+            let service = order.next(arrived);
+            let of_run = means_s[(service.waiting as usize).min(longest)];
+            let ratio = if of_run > 0.0 { means_s[waiting] / of_run } else { 1.0 };
+            let service_s = service.service_s * ratio;
+            free_s = start_s + service_s;
+            let request = service.request as usize;
+            responses_s[request] = free_s - arrivals_s[request];
+            service_s
+        })
+        .collect();
+    Served { responses_s, service: ServiceMoments::of(services_s) }
+}
+
+/// Mean service times of a law by the number waiting when a request is chosen, itself included, in seconds; with 0, the
+/// request finds the device idle.
+fn means_by_waiting_s(law: &ServiceLaw) -> Vec<f64> {
+    // A closed run chooses among one less than it keeps outstanding.
+    (0..=law.constant_from()).map(|waiting| law.mean_s(f64::from(waiting + 1))).collect()
 }
 
 /// Several servers: each request takes the one that is free first.
@@ -155,23 +179,19 @@ fn several_servers(requests: impl Iterator<Item = ServedArrival>, servers: usize
 /// # Errors
 /// Too few requests, or requests that all arrive at once.
 pub fn recorded(load: RecordedLoad, law: &ServiceLaw) -> Result<Estimate, EstimateError> {
-    let mut responses_s = recorded_responses_s(load, law)?;
+    load.check()?;
+    let Served { mut responses_s, service } = served(load, law);
     let count = responses_s.len() as f64;
     let response_mean_s = responses_s.iter().sum::<f64>() / count;
-    let service = load.service();
     let arrivals_per_s = load.arrivals_per_s();
     responses_s.sort_unstable_by(f64::total_cmp);
     let quantile = |share: f64| responses_s[((share * count) as usize).min(responses_s.len() - 1)];
-    let fastest_s = if load.ratios.is_empty() || law.points.len() == 1 {
-        let ratios = law.points.iter().map(|point| point.service.mean_s() / law.mean_s(1.0));
-        service.mean_s * ratios.fold(1.0, f64::min)
+    let (method, saturation_per_s) = if depends_on_queue(law) {
+        (Method::LindleyReordered, law.service_rate_per_s())
     } else {
-        let positioning_s = load.services.iter().map(|service| service.positioning_s).sum::<f64>() / count;
-        service.mean_s + positioning_s * (load.ratios.at(f64::INFINITY) - 1.0)
+        let ratios = law.points.iter().map(|point| point.service.mean_s() / law.mean_s(1.0));
+        (Method::Lindley, 1.0 / (service.mean_s * ratios.fold(1.0, f64::min)))
     };
-    let saturation_per_s = 1.0 / fastest_s;
-    let method =
-        if law.points.len() > 1 && law.servers <= 1.0 { Method::LindleyReordered } else { Method::Lindley };
     let steady = Steady {
         throughput_per_s: arrivals_per_s,
         utilisation: (arrivals_per_s * service.mean_s / law.servers).min(1.0),
@@ -221,12 +241,15 @@ mod tests {
         }
     }
 
-    /// Services without positioning times.
+    /// Services in order of arrival, each of a request that finds the device idle.
     fn of(times_s: &[f64]) -> Vec<RecordedService> {
-        times_s.iter().map(|time| RecordedService { service_s: *time, positioning_s: 0.0 }).collect()
+        let service = |(request, service_s): (usize, &f64)| RecordedService {
+            request: request as u32,
+            waiting: 0,
+            service_s: *service_s,
+        };
+        times_s.iter().enumerate().map(service).collect()
     }
-
-    const NO_RATIOS: PositioningRatios = PositioningRatios::none();
 
     fn arrivals(times_s: &[u64]) -> Vec<Instant> {
         times_s.iter().map(|time| Instant::from_ns(time * 1_000_000_000)).collect()
@@ -236,8 +259,7 @@ mod tests {
     fn recursion_is_that_of_a_hand_computed_queue() {
         let arrivals = arrivals(&[5, 5, 5, 6, 20, 21, 40, 50]);
         let services = [2.0, 2.0, 1.0, 1.0, 3.0, 1.0, 1.0, 1.0];
-        let load =
-            RecordedLoad { arrivals: &arrivals, services: &of(&services), ratios: &NO_RATIOS, growth: 1.0 };
+        let load = RecordedLoad { arrivals: &arrivals, services: &of(&services), growth: 1.0 };
         let responses = recorded_responses_s(load, &law(&[(1, 1.0)])).unwrap();
         assert_eq!(responses, [2.0, 4.0, 5.0, 5.0, 3.0, 3.0, 1.0, 1.0]);
         // Twice the rate halves the interarrival times.
@@ -251,30 +273,36 @@ mod tests {
     #[test]
     fn queue_shortens_the_services_of_a_dependent_law() {
         let arrivals = arrivals(&[0, 0, 0, 10, 20, 30, 40, 50]);
-        let services = [2.0; 8];
-        let load =
-            RecordedLoad { arrivals: &arrivals, services: &of(&services), ratios: &NO_RATIOS, growth: 1.0 };
+        let load = RecordedLoad { arrivals: &arrivals, services: &of(&[2.0; 8]), growth: 1.0 };
         // Alone 2 s, chosen among two 1 s, from a queue of one 1.5 s.
         let law = law(&[(1, 2.0), (2, 1.5), (3, 1.0)]);
         let responses = recorded_responses_s(load, &law).unwrap();
         assert_eq!(responses[..4], [2.0, 3.0, 4.5, 2.0]);
-        // Of each 2 s, half is positioning, of which a choice among two leaves a half.
-        let half: Vec<RecordedService> =
-            services.iter().map(|time| RecordedService { service_s: *time, positioning_s: 1.0 }).collect();
-        let ratios = PositioningRatios::of(vec![(1.0, 1.0), (2.0, 0.5)]);
-        let load = RecordedLoad { services: &half, ratios: &ratios, ..load };
-        assert_eq!(recorded_responses_s(load, &law).unwrap()[..4], [2.0, 3.5, 5.5, 2.0]);
         let estimate = recorded(load, &law).unwrap();
         assert_eq!(estimate.method, Method::LindleyReordered);
-        let saturation = estimate.saturation_per_s.unwrap();
-        assert!((saturation - 1.0 / 1.5).abs() < 1e-12, "{saturation}");
+        assert_eq!(estimate.saturation_per_s, Some(1.0));
+        // Of 8 service times, 6 are 2 s, one 1 s, one 1.5 s.
+        assert_eq!(estimate.service.mean_s, 14.5 / 8.0);
+    }
+
+    #[test]
+    fn order_of_the_run_gives_its_response_times() {
+        let arrivals = arrivals(&[0, 0, 0, 0, 30, 60, 90, 120]);
+        // In the run, the last of the burst was served before the others that waited.
+        let mut services = of(&[2.0, 1.0, 1.5, 2.0, 2.0, 2.0, 2.0, 2.0]);
+        for (place, (request, waiting)) in [(0, 0), (3, 3), (1, 2), (2, 1)].into_iter().enumerate() {
+            services[place] = RecordedService { request, waiting, ..services[place] };
+        }
+        let law = law(&[(1, 2.0), (2, 2.0), (3, 1.5), (4, 1.0)]);
+        let load = RecordedLoad { arrivals: &arrivals, services: &services, growth: 1.0 };
+        let responses = recorded_responses_s(load, &law).unwrap();
+        assert_eq!(responses, [2.0, 4.5, 6.5, 3.0, 2.0, 2.0, 2.0, 2.0]);
     }
 
     #[test]
     fn several_servers_serve_together() {
         let arrivals = arrivals(&[0, 0, 0, 10, 20, 30, 40, 50]);
-        let load =
-            RecordedLoad { arrivals: &arrivals, services: &of(&[2.0; 8]), ratios: &NO_RATIOS, growth: 1.0 };
+        let load = RecordedLoad { arrivals: &arrivals, services: &of(&[2.0; 8]), growth: 1.0 };
         let two = ServiceLaw { servers: 2.0, ..law(&[(1, 2.0)]) };
         assert_eq!(recorded_responses_s(load, &two).unwrap()[..4], [2.0, 2.0, 4.0, 2.0]);
     }
@@ -283,8 +311,7 @@ mod tests {
     fn poisson_methods_know_nothing_of_bursts() {
         let burst: Vec<u64> = (0..20).flat_map(|i| [i * 100; 8]).collect();
         let arrivals = arrivals(&burst);
-        let load =
-            RecordedLoad { arrivals: &arrivals, services: &of(&[1.0; 160]), ratios: &NO_RATIOS, growth: 1.0 };
+        let load = RecordedLoad { arrivals: &arrivals, services: &of(&[1.0; 160]), growth: 1.0 };
         let [poisson, two_moments] = recorded_moments(load).unwrap();
         let recursion = recorded(load, &law(&[(1, 1.0)])).unwrap();
         assert_eq!(recursion.steady.response_mean_s, 4.5);
@@ -294,8 +321,7 @@ mod tests {
     #[test]
     fn traces_without_times_are_refused() {
         let arrivals = arrivals(&[3; 10]);
-        let load =
-            RecordedLoad { arrivals: &arrivals, services: &of(&[1.0; 10]), ratios: &NO_RATIOS, growth: 1.0 };
+        let load = RecordedLoad { arrivals: &arrivals, services: &of(&[1.0; 10]), growth: 1.0 };
         assert_eq!(
             recorded(load, &law(&[(1, 1.0)])).unwrap_err(),
             EstimateError::WithoutTimes { requests: 10 }

@@ -18,7 +18,7 @@ use seeklab_core::{
 use seeklab_devices::service_law::{LawOrigin, LawPoint, OrderPoint, ServiceLaw, ServiceTimes};
 
 use crate::error::EstimateError;
-use crate::positioning::RecordedService;
+use crate::recorded_service::RecordedService;
 
 /// Numbers outstanding at which laws are sampled.
 pub const OUTSTANDING: [u32; 9] = [1, 2, 3, 4, 8, 16, 32, 64, 128];
@@ -113,7 +113,10 @@ pub fn services_one_at_a_time(
     let pace = |index: usize, free: Instant| arrivals[index].max(free);
     let mut workload = Members::new(requests, 1, pace);
     let mut device = build();
-    let observe = |completion: &Completion| services.push(RecordedService::of(completion));
+    let observe = |completion: &Completion| {
+        let service_s = (completion.completed - completion.submitted).as_s();
+        services.push(RecordedService { request: services.len() as u32, waiting: 0, service_s });
+    };
     let run = simulate(&mut workload, &mut *device, Limits::default(), observe);
     run.map_err(|error| EstimateError::Refused(error.to_string()))?;
     Ok(services)

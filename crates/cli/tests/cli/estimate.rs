@@ -107,6 +107,25 @@ fn traces_are_estimated_by_the_recursion() {
 }
 
 #[test]
+fn traces_on_disks_that_reorder_meet_their_simulation() {
+    let bench = Bench::new();
+    let load = ["nearline-7200", "-w", OFFICE];
+    let found = bench.json(&[&["estimate"][..], &load, &["--until", "response_mean_ms<=20"]].concat());
+    assert_eq!(first(&found)["method"], "lindley_reordered");
+    let until = &first(&found)["until"];
+    let growth = number(&until["growth"]).to_string();
+    assert!(number(&until["growth_min"]) <= number(&until["growth"]), "{until}");
+    assert!(number(&until["growth_max"]) >= number(&until["growth"]), "{until}");
+    let scaled = [&load[..], &["--scaled", &growth]].concat();
+    let simulated = bench.json(&[&["simulate"][..], &scaled].concat());
+    close(&first(&simulated)["response_mean_ms"], 20.0, 0.05);
+    let estimated = bench.json(&[&["estimate"][..], &scaled].concat());
+    for (figure, tolerance) in [("response_mean_ms", 1e-3), ("response_p99_ms", 5e-3)] {
+        close(&first(&estimated)[figure], number(&first(&simulated)[figure]), tolerance);
+    }
+}
+
+#[test]
 fn load_grows_until_the_bound() {
     let bench = Bench::new();
     let until =

@@ -46,8 +46,8 @@ pub(super) const SHORT: Lattice = Lattice { modulus: 8_191, multiplier: 884, poi
 /// Turns of an idle time.
 const IDLE_TURNS: f64 = 64.0;
 
-/// Numbers waiting for which the law of C-LOOK is integrated.
-const WAITING: [u32; 11] = [1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128];
+/// Numbers waiting, beside 1, for which the law of C-LOOK is integrated.
+const WAITING: [u32; 10] = [2, 3, 4, 6, 8, 12, 16, 32, 64, 128];
 
 /// Relative difference of mean service times that counts as none: the error of the integral.
 const EQUAL: f64 = 0.002;
@@ -89,6 +89,8 @@ struct Times {
     service_s: Vec<f64>,
     /// From the begin of a command to the time from which the next may begin.
     occupied_s: Vec<f64>,
+    /// True if a command may begin before the one before has completed.
+    overlap: bool,
 }
 
 impl Integral<'_> {
@@ -99,19 +101,26 @@ impl Integral<'_> {
             let alone = self.times(ANYWHERE, anywhere, Gap::Idle).service_s;
             return ServiceLaw::of_server(LawOrigin::Integrated, ServiceTimes::sample(alone));
         }
-        let alone = ServiceTimes::sample(self.times(ANYWHERE, anywhere, Gap::Completion).service_s);
-        let idle = ServiceTimes::sample(self.times(ANYWHERE, anywhere, Gap::Idle).service_s);
-        let queued = if self.blueprint.capabilities().queue_depth > 1 {
-            ServiceTimes::sample(self.times(ANYWHERE, anywhere, Gap::None).occupied_s)
-        } else {
-            // A drive that holds one command gets the next when this one has completed.
-            alone.clone()
+        let Times { service_s: alone_s, occupied_s, overlap } =
+            self.times(ANYWHERE, anywhere, Gap::Completion);
+        let idle_s = self.times(ANYWHERE, anywhere, Gap::Idle).service_s;
+        // A drive that holds one command gets the next when this one has completed.
+        let holds_several = self.blueprint.capabilities().queue_depth > 1;
+        let queued_s = match (holds_several, overlap) {
+            (false, _) => None,
+            // Without overlap, a command that waits begins when one that arrives at the completion does.
+            (true, false) => Some(occupied_s),
+            (true, true) => Some(self.times(ANYWHERE, anywhere, Gap::None).occupied_s),
         };
-        let is_equal = |times: &ServiceTimes| (times.mean_s() / alone.mean_s() - 1.0).abs() < EQUAL;
-        let after_idle = (!is_equal(&idle)).then_some(idle);
-        if is_equal(&queued) && after_idle.is_none() {
+        // Only the times that the law keeps are sorted.
+        let differs = |times_s: &Vec<f64>| (mean(times_s) / mean(&alone_s) - 1.0).abs() >= EQUAL;
+        let after_idle = differs(&idle_s).then_some(idle_s).map(ServiceTimes::sample);
+        let queued = queued_s.filter(|queued_s| after_idle.is_some() || differs(queued_s));
+        let alone = ServiceTimes::sample(alone_s);
+        if queued.is_none() && after_idle.is_none() {
             return ServiceLaw::of_server(LawOrigin::Integrated, alone);
         }
+        let queued = queued.map_or_else(|| alone.clone(), ServiceTimes::sample);
         let point = |outstanding, service| LawPoint { outstanding, service, response: None };
         ServiceLaw {
             points: vec![point(1, alone.clone()), point(2, queued)],
@@ -130,11 +139,11 @@ impl Integral<'_> {
             // The one that is served is outstanding beside those that wait.
             LawPoint { outstanding: waiting + 1, service, response: None }
         };
-        let alone = self.times(SHORT, |_, next| next, Gap::Completion);
-        let alone =
-            LawPoint { outstanding: 1, service: ServiceTimes::sample(alone.service_s), response: None };
+        // Of one that waits there is no choice, as without a queue.
+        let without_choice = point(1);
+        let alone = LawPoint { outstanding: 1, ..without_choice.clone() };
         ServiceLaw {
-            points: [alone].into_iter().chain(WAITING.into_iter().map(point)).collect(),
+            points: [alone, without_choice].into_iter().chain(WAITING.into_iter().map(point)).collect(),
             in_order: false,
             ..ServiceLaw::of_server(LawOrigin::Integrated, ServiceTimes::constant(0.0))
         }
@@ -154,6 +163,7 @@ impl Integral<'_> {
                 times.service_s.push((completed - now).as_s());
                 times.occupied_s.push((free.max(now) - now).as_s());
             }
+            times.overlap |= free < completed;
             now = match gap {
                 Gap::None => free.max(now),
                 Gap::Completion => completed.max(free),
@@ -162,6 +172,10 @@ impl Integral<'_> {
         }
         times
     }
+}
+
+fn mean(times_s: &[f64]) -> f64 {
+    times_s.iter().sum::<f64>() / times_s.len() as f64
 }
 
 /// Requests at the points of an integral.

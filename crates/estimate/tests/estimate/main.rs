@@ -7,3 +7,4 @@ mod loads;
 mod measured_jobs;
 mod octave;
 mod random_jobs;
+mod traces;

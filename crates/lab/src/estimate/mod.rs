@@ -26,8 +26,8 @@ use seeklab_estimate::assumptions::{
     services_independent_of_idle, stationary_arrivals,
 };
 use seeklab_estimate::{
-    Estimate, EstimateError, Method, PositioningRatios, RecordedLoad, RecordedService, closed, open_poisson,
-    recorded, recorded_moments, services_one_at_a_time,
+    Estimate, EstimateError, Method, RecordedLoad, RecordedService, closed, depends_on_queue, open_poisson,
+    recorded, recorded_moments, services_in_queue, services_one_at_a_time,
 };
 use seeklab_files::check_distinct;
 use seeklab_report::Page;
@@ -95,10 +95,8 @@ pub(crate) struct Estimating {
     load: Load,
     /// Means of the requests that the law was made from.
     law_shape: Option<RequestShape>,
-    /// Service times of recorded requests, one at a time, at the recorded rate.
+    /// Services of recorded requests in a run at the recorded rate.
     services: Vec<RecordedService>,
-    /// Effect of a queue on the positioning times of recorded requests.
-    ratios: PositioningRatios,
 }
 
 /// Estimates the workload on each device.
@@ -203,20 +201,14 @@ impl Estimating {
         let law =
             law::law(device, &load, &sample, seed).map_err(|failure| failure.context(device.label()))?;
         let law_shape = RequestShape::of(sample.iter().map(shape));
-        let ratios = match &load.times {
-            Times::Recorded(_) if law.points.len() > 1 && law.servers <= 1.0 => {
-                let build = || device.build(seed, "disk0").expect("the device was built before");
-                PositioningRatios::sample(&build, &sample).map_err(law::failure)?
-            }
-            Times::Recorded(_) | Times::Poisson { .. } | Times::Closed(_) => PositioningRatios::none(),
-        };
         let mut estimating =
-            Self { device: device.clone(), seed, law, load, law_shape, services: Vec::new(), ratios };
+            Self { device: device.clone(), seed, law, load, law_shape, services: Vec::new() };
         estimating.services = estimating.services_at(1.0)?;
         Ok(estimating)
     }
 
-    /// Service times of recorded requests, one at a time, with the rate multiplied by a factor; empty of other loads.
+    /// Services of recorded requests in a run with the rate multiplied by a factor: one at a time, or with the queue of the
+    /// device if they depend on it. Empty of other loads.
     fn services_at(&self, growth: f64) -> Result<Vec<RecordedService>, Failure> {
         let Times::Recorded(arrivals) = &self.load.times else { return Ok(Vec::new()) };
         let build = || self.device.build(self.seed, "disk0").expect("the device was built before");
@@ -225,7 +217,8 @@ impl Estimating {
             first + Duration::from_ms_f64(arrival.saturating_since(first).as_ms() / growth)
         };
         let scaled: Vec<Instant> = arrivals.iter().map(scaled).collect();
-        services_one_at_a_time(&build, &self.load.requests, &scaled)
+        let run = if depends_on_queue(&self.law) { services_in_queue } else { services_one_at_a_time };
+        run(&build, &self.load.requests, &scaled)
             .map_err(|error| law::failure(error).context(self.device.label()))
     }
 
@@ -237,9 +230,7 @@ impl Estimating {
     /// The recorded load with these service times.
     fn recorded_with<'a>(&'a self, services: &'a [RecordedService], growth: f64) -> Option<RecordedLoad<'a>> {
         match &self.load.times {
-            Times::Recorded(arrivals) => {
-                Some(RecordedLoad { arrivals, services, ratios: &self.ratios, growth })
-            }
+            Times::Recorded(arrivals) => Some(RecordedLoad { arrivals, services, growth }),
             Times::Poisson { .. } | Times::Closed(_) => None,
         }
     }
@@ -249,7 +240,13 @@ impl Estimating {
         self.at_with(&self.services, growth)
     }
 
-    /// As [`at`](Self::at), with these service times of recorded requests.
+    /// As [`at`](Self::at), with the services of a run at that growth.
+    fn at_own_services(&self, growth: f64) -> Result<Estimate, Failure> {
+        let services = self.services_at(growth)?;
+        self.at_with(&services, growth).map_err(law::failure)
+    }
+
+    /// As [`at`](Self::at), with these services of recorded requests.
     fn at_with(&self, services: &[RecordedService], growth: f64) -> Result<Estimate, EstimateError> {
         match &self.load.times {
             Times::Poisson { arrivals_per_s } => open_poisson(arrivals_per_s * growth, &self.law),
@@ -259,9 +256,7 @@ impl Estimating {
                     seeklab_estimate::queueing::Population { members: members as u32, ..*population };
                 closed(population, &self.law)
             }
-            Times::Recorded(arrivals) => {
-                recorded(RecordedLoad { arrivals, services, ratios: &self.ratios, growth }, &self.law)
-            }
+            Times::Recorded(arrivals) => recorded(RecordedLoad { arrivals, services, growth }, &self.law),
         }
     }
 

@@ -31,7 +31,7 @@ impl Curve {
         };
         let at = |pct: &f64| {
             let rate = limit * pct / 100.0;
-            let estimate = estimating.at(rate / current).ok()?;
+            let estimate = estimating.at_own_services(rate / current).ok()?;
             let p99_ms = estimate.quantiles_s.map(|quantiles| quantiles[3] * 1e3);
             Some((rate, estimate.steady.response_mean_s * 1e3, p99_ms))
         };

@@ -20,8 +20,8 @@ const NORMAL: f64 = 1.645;
 /// Least relative error of a mean service time.
 const LAW_ERROR: f64 = 0.001;
 
-/// Samples of the service times of recorded requests at most, each at the growth that the one before gave.
-const SAMPLES_MAX: u32 = 8;
+/// Runs that give the services of recorded requests at most, each at the growth that the one before gave.
+const SAMPLES_MAX: u32 = 24;
 
 /// Relative change of the growth at which its service times fit it.
 const SETTLED: f64 = 0.002;
@@ -50,8 +50,8 @@ impl Estimating {
         })
     }
 
-    /// The growth, with the service times of recorded requests at that growth: idle times shrink as a load grows, and on a
-    /// device that works in idle times the service times change with them.
+    /// The growth, with the services of recorded requests at that growth: idle times shrink as a load grows, and on a device
+    /// that works in idle times or reorders its queue the service times change with them.
     fn settled_growth(&self, bound: Bound) -> Result<(f64, Vec<RecordedService>), Failure> {
         let mut services = self.services.clone();
         let growth_with = |services: &[RecordedService]| {
@@ -62,9 +62,9 @@ impl Estimating {
         if services.is_empty() {
             return Ok((growth, services));
         }
-        // Growths whose own service times say that the load may grow further, and that it may not.
+        // Growths at which a run of their own meets the bound, and exceeds it.
         let (mut low, mut high): (Option<f64>, Option<f64>) = (None, None);
-        for _ in 0..SAMPLES_MAX {
+        for sample in 0..SAMPLES_MAX {
             services = self.services_at(growth)?;
             let next = growth_with(&services)?;
             if (next / growth - 1.0).abs() < SETTLED {
@@ -72,7 +72,13 @@ impl Estimating {
             }
             *(if next > growth { &mut low } else { &mut high }) = Some(growth);
             growth = match (low, high) {
-                (Some(low), Some(high)) => (low * high).sqrt(),
+                (Some(low), Some(high)) if high / low < 1.0 + SETTLED => {
+                    return Ok(((low * high).sqrt(), services));
+                }
+                // Halving ends where the figure is no smooth function of the growth.
+                (Some(low), Some(high)) if sample % 2 == 1 || !(low..high).contains(&next) => {
+                    (low * high).sqrt()
+                }
                 _ => next,
             };
         }
