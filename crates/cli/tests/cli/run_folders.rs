@@ -13,7 +13,7 @@ use super::survive::harness::until;
 
 const PLAN: &str = r#"
 title = "Two phases"
-targets.disk = { address = "model:cheetah-36es", set = { rpm = "15000rpm" }, capacity = "36703943680B" }
+targets.disk = { address = "model:cheetah-36es", set = { rpm = "15000rpm" }, capacity = "36419441152B" }
 [[phases]]
 name = "fill, first"
 until = "steady"
@@ -78,7 +78,7 @@ fn folder_has_plan_figures_intervals_histograms_and_events() {
     let run = &document["run"];
     assert_eq!((&run["state"], &run["seed"], &run["failure"]), (&"complete".into(), &7.into(), &Value::Null));
     assert_eq!(run["source"]["text"], PLAN);
-    assert_eq!(run["targets"][0]["capacity_bytes"], 36_703_943_680_u64);
+    assert_eq!(run["targets"][0]["capacity_bytes"], 36_419_441_152_u64);
     assert!(run["targets"][0]["description"].as_str().unwrap().contains("15000rpm"));
     assert!(run["host"]["kernel"].as_str().is_some_and(|kernel| kernel.contains('.')));
     let mut of_json = document.as_object().unwrap().clone();
@@ -193,7 +193,7 @@ fn rerun_of_every_kind_of_run_gives_the_same_figures() {
         assert!(text.contains("requests_per_second"), "compared with the first: {text}");
         let (one, other) = (figures(&bench, &first), figures(&bench, &second));
         assert_eq!(one, other, "{arguments:?}");
-        assert_eq!(one["requests"].as_u64().is_some_and(|requests| requests > 100), true, "{arguments:?}");
+        assert!(one["requests"].as_u64().is_some_and(|requests| requests > 100), "{arguments:?}");
         let rerun_of = run_file(&bench, &second)["run"]["rerun_of"].as_str().unwrap().to_owned();
         assert!(rerun_of.ends_with(&first), "{rerun_of}");
     }

@@ -6,7 +6,7 @@
 //!                                 └─▶ intervals.parquet.part (CSV), response.hlog, service.hlog, events.jsonl
 //! ```
 //! # Scope and limits
-//! What was appended outlives `kill -9`. If the disk becomes full, the run goes on, its intervals stay in memory, and a
+//! Appended figures outlive `kill -9`. If the disk becomes full, the run goes on, its intervals stay in memory, and a
 //! [`Reserve`] keeps space for their last form.
 
 mod events;
