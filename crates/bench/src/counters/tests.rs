@@ -120,7 +120,7 @@ fn this_process_and_watched_ones_are_counted_until_the_end() {
     let watch = vec![Watch::Process(child.id()), "no-such-program".parse().unwrap()];
     let options = CounterOptions { interval: Duration::from_ms(20), watch };
     let (sender, samples) = channel();
-    let take: TakeSample = Box::new(move |sample, _| drop(sender.send(sample.at)));
+    let take: TakeSample = Box::new(move |sample, _| sender.send(sample.at).unwrap_or_default());
     let thread = CounterThread::begin(options, take).unwrap();
     let taken: Vec<Duration> = samples.iter().take(3).collect();
     let counters = thread.finish();

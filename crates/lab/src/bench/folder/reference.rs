@@ -14,7 +14,8 @@ fn page() -> String {
                     ## `run.json`\n\nThe keys under `run`. Beside it are those of the document [`bench`](json.md), unless the state is \
                     `running` or `failed`.\n\n| key | value | unit | meaning |\n| --- | --- | --- | --- |\n"
         .to_owned();
-    for key in keys_of::<RunFacts>() {
+    // The version of the document stands beside `run`.
+    for key in keys_of::<RunFacts>().into_iter().filter(|key| key.path != "schema") {
         text += &format!(
             "| `run.{}` | {} | {} | {} |\n",
             key.path,
