@@ -19,8 +19,10 @@
 mod arrivals;
 mod claim;
 mod cost;
+pub mod counters;
 mod dealt;
 mod error;
+mod identity;
 mod measurement;
 mod part;
 mod plan;
@@ -38,6 +40,7 @@ pub use claim::{Claim, ClaimOptions, claim};
 pub use cost::Cost;
 pub use dealt::Dealt;
 pub use error::BenchError;
+pub use identity::DeviceIdentity;
 pub use measurement::{Interval, Measurement, Totals, Unfinished};
 pub use part::{Direction, Part};
 pub use plan::{Late, Plan, Ramp, StreamPlan};

@@ -6,10 +6,12 @@
 //! ```
 
 mod comparison;
+mod counters;
 mod course;
 mod figures;
 mod fio;
 mod fio_json;
+mod folder;
 mod load;
 mod made;
 mod options;
@@ -20,6 +22,9 @@ mod plan;
 mod plan_file;
 mod rates;
 mod repeated;
+mod rerun;
+mod run_document;
+mod saved_plan;
 mod state_check;
 mod targets;
 mod trust;
@@ -27,9 +32,10 @@ mod verification;
 
 use std::path::PathBuf;
 
+use seeklab_bench::target::TargetKind;
 use seeklab_bench::verify::Findings;
 use seeklab_core::ByteSize;
-use seeklab_files::{check_apart, check_distinct, check_writable};
+use seeklab_files::{check_apart, check_distinct};
 use seeklab_report::Page;
 use seeklab_traces::{Metadata, TraceWriter};
 use serde_json::Value;
@@ -39,6 +45,7 @@ use crate::output::VERSION;
 use crate::session::Session;
 
 use course::Course;
+use folder::RunFolder;
 use load::Load;
 use phase::{PhaseRun, Run};
 use rates::RateSearch;
@@ -48,16 +55,21 @@ pub use comparison::{
     ChangeThreshold, FigureChange, RunComparisonFigures, RunComparisonOptions, RunComparisonResult,
     ThresholdFigures, compare_runs,
 };
+pub use counters::{CounterFigures, CounterSeriesFigures};
 pub use figures::{
     BenchFigures, CostFigures, CountFigures, HungFigures, IntervalFigures, LoadFigures, OperationFigures,
     ResponseTimes, ServiceTimes,
 };
 pub use fio::{FioArrivals, FioLoad, FioOptions, FioSize, FioWorkload, read as read_fio};
-pub use options::{BenchOptions, PhaseOptions, StreamLoad, StreamOptions, TargetChoice};
+pub use folder::TRACE as TRACE_FILE;
+pub use options::{BenchOptions, ExpectedDevice, PhaseOptions, StreamLoad, StreamOptions, TargetChoice};
 pub use phases::{PhaseFigures, SteadyChangeFigures, SteadyFigures, StreamFigures};
 pub use plan_file::{PlanOverrides, document as plan_document, page as plan_page, read as read_plan};
 pub use rates::{FoundRateFigures, OfferedRate, TrialFigures, with_rates};
 pub use repeated::{RepeatedFigure, RepeatedFigures};
+pub use rerun::rerun;
+pub use run_document::{RunFacts, RunHost, RunSource, RunState, RunTarget};
+pub use seeklab_bench::counters::{CounterOptions, Watch};
 pub use seeklab_bench::{Late, Ramp, SteadyFigure, SteadyRule};
 pub use state_check::{StateCheckFigures, StateCheckOptions, StateCheckResult, check_state};
 pub use verification::{FindingFigures, VerificationFigures, VerificationOptions};
@@ -71,7 +83,7 @@ pub struct BenchResult {
     pub page: Page,
     /// The same as fio 3 writes it (`json+`); null of several streams.
     pub fio: Value,
-    /// Failure to write the trace.
+    /// Failure to write the trace or the folder.
     pub write_failure: Option<Failure>,
     /// The failed check: a target that holds requests, fails as a whole, or was not measured to the end.
     pub failure: Option<Failure>,
@@ -89,15 +101,60 @@ pub fn bench(session: &Session, options: &BenchOptions) -> Result<BenchResult, F
         return Err(Failure::new("--verify: checks one stream, once")
             .hint("leave out the plan, --repeat, --rates and --find-rate"));
     }
+    if let (Some(_), Some(model)) = (
+        &options.counters,
+        options.targets.iter().find(|target| TargetKind::of(&target.address).0.is_virtual),
+    ) {
+        return Err(Failure::new(format!("--counters: `{}` is measured in virtual time", model.address))
+            .hint("counters are those of real time; leave them out, or measure a real target"));
+    }
     let mut search = options.find_rate.map(|bound| RateSearch::new(options, bound)).transpose()?;
     let loads = loads(options)?;
-    check_outputs(options)?;
-    let mut targets = targets::ready(session, options, &loads)?;
+    let is_folder_made = check_outputs(options)?;
+    let ready = || {
+        let targets = targets::ready(session, options, &loads)?;
+        let folder = RunFolder::begin(session, options, &targets)?;
+        Ok((targets, folder))
+    };
+    let (targets, mut folder) = ready().inspect_err(|_: &Failure| {
+        if let Some(folder) = options.folder.as_ref().filter(|_| is_folder_made) {
+            // Files of a run that began stay.
+            let _ = std::fs::remove_dir(folder);
+        }
+    })?;
     drop(loads);
-    let mut course = Course::new(session, options);
+    let result = run(session, options, search.as_mut(), targets, folder.as_mut());
+    match (folder, result) {
+        (None, result) => result,
+        (Some(folder), Ok(mut result)) => {
+            let written = folder.finish(&result.figures, result.failure.as_ref());
+            result.write_failure =
+                Failure::all(result.write_failure.into_iter().chain(written.err()).collect());
+            Ok(result)
+        }
+        (Some(folder), Err(failure)) => {
+            folder.fail(&failure);
+            Err(failure)
+        }
+    }
+}
+
+/// Measures the targets, which are ready.
+fn run(
+    session: &Session,
+    options: &BenchOptions,
+    search: Option<&mut RateSearch>,
+    mut targets: Vec<ReadyTarget>,
+    mut folder: Option<&mut RunFolder>,
+) -> Result<BenchResult, Failure> {
+    let counting = match &options.counters {
+        Some(counters) => Some((counters, counters::begin(counters, options.folder.as_deref())?)),
+        None => None,
+    };
+    let mut course = Course::new(session, options, folder.as_deref_mut());
     let (mut measured, mut of_measured) =
-        measure(session, options, search.as_ref(), &mut targets, &mut course)?;
-    let found = match &mut search {
+        measure(session, options, search.as_deref(), &mut targets, &mut course)?;
+    let found = match search {
         None => None,
         Some(search) => loop {
             let is_over = measured
@@ -119,7 +176,11 @@ pub fn bench(session: &Session, options: &BenchOptions) -> Result<BenchResult, F
         },
     };
     let options = &of_measured;
+    let counted = counting.map(|(counters, thread)| (counters, thread.finish()));
     let write_failure = course.finish();
+    if let Some(folder) = folder {
+        folder.complete(options, &measured.phases, counted.as_ref().map(|(_, counters)| counters));
+    }
     drop(targets);
     let address = &options.targets[0].address;
     let wrong = measured.findings.as_ref().and_then(|findings| verification::failure(address, findings));
@@ -128,7 +189,9 @@ pub fn bench(session: &Session, options: &BenchOptions) -> Result<BenchResult, F
     measured.findings.iter().flat_map(verification::notes).for_each(|(limits, note)| notes.add(limits, note));
     let mut figures = BenchFigures::new(session, options, &measured.phases, found);
     figures.verification = measured.findings.as_ref().map(VerificationFigures::from);
-    let page = page::page(options, &figures, &measured.phases);
+    figures.counters = counted.as_ref().map(|(options, counters)| CounterFigures::of(options, counters));
+    let counted = counted.as_ref().map(|(_, counters)| counters);
+    let page = page::page(options, &figures, &measured.phases, counted);
     let fio = match options.is_one_stream() && measured.phases.len() == 1 {
         true => fio_json::document(&figures, options, &measured.phases[0].measurement),
         false => Value::Null,
@@ -246,7 +309,8 @@ fn failure(options: &BenchOptions, loads: &[Vec<Load>], phases: &[PhaseRun]) -> 
 }
 
 /// Checks the outputs before the work.
-fn check_outputs(options: &BenchOptions) -> Result<(), Failure> {
+/// Returns true if the folder of the run was made.
+fn check_outputs(options: &BenchOptions) -> Result<bool, Failure> {
     let streams = || options.phases.iter().flat_map(|phase| &phase.streams);
     let inputs = || {
         let named = streams().filter_map(|stream| stream.workload.workload()).flat_map(|workload| {
@@ -254,23 +318,19 @@ fn check_outputs(options: &BenchOptions) -> Result<(), Failure> {
         });
         named.flatten().chain(options.inputs.iter().cloned()).chain(targets::paths(options))
     };
-    for path in options.record.iter().chain(&options.report) {
+    // The folder is made last, so that no mistake leaves it behind.
+    let is_in_folder =
+        |path: &&PathBuf| options.folder.as_deref().is_some_and(|folder| path.parent() == Some(folder));
+    for path in options.record.iter().chain(&options.report).filter(|path| !is_in_folder(path)) {
         check_distinct(path, inputs())?;
     }
     let state = options.verification.iter().filter_map(|verification| verification.state.as_ref());
     let run = options.folder.as_ref().map(|folder| folder.join("run.json"));
     check_apart(options.record.iter().chain(&options.report).chain(state).chain(&run))?;
     if let Some(folder) = &options.folder {
-        let run = folder.join("run.json");
-        if run.exists() {
-            return Err(Failure::new(format!("{}: holds the results of another run", folder.display()))
-                .hint("name another folder"));
-        }
-        std::fs::create_dir_all(folder)
-            .map_err(|error| Failure::from(error).context(format!("{}: cannot be made", folder.display())))?;
-        check_writable(&run)?;
+        return folder::check(folder, options.fresh);
     }
-    Ok(())
+    Ok(false)
 }
 
 /// The trace of every request, if one was requested.
@@ -307,5 +367,5 @@ fn trace(
         let bytes = space.capacity_blocks.saturating_mul(space.block_size.as_bytes());
         metadata.set_capacity(index as u16, ByteSize::from_bytes(bytes));
     }
-    session.create_trace(path, None, &metadata).map(Some)
+    session.create_saved_trace(path, &metadata).map(Some)
 }

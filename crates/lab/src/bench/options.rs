@@ -8,6 +8,7 @@
 
 use std::path::PathBuf;
 
+use seeklab_bench::counters::CounterOptions;
 use seeklab_bench::{Late, Ramp, SteadyRule};
 use seeklab_core::{ByteSize, Duration, Seed};
 use seeklab_emulator::clock::Pacing;
@@ -46,6 +47,12 @@ pub struct BenchOptions {
     pub report: Option<PathBuf>,
     /// Folder for the results.
     pub folder: Option<PathBuf>,
+    /// Replace the results of another run that the folder holds.
+    pub fresh: bool,
+    /// Counters of the machine and of processes; `None` reads none.
+    pub counters: Option<CounterOptions>,
+    /// Folder of the run that this one repeats.
+    pub rerun_of: Option<PathBuf>,
     /// Send a line of figures to the listener at the end of every interval.
     pub live: bool,
     /// Files that were read for these options, which no output may overwrite.
@@ -65,6 +72,17 @@ pub struct TargetChoice {
     pub buffered: bool,
     /// Make the target, a file of this size, for the run.
     pub create: Option<ByteSize>,
+    /// Device that must be there.
+    pub expected: ExpectedDevice,
+}
+
+/// A device to which a plan is bound. Another one under the same address is refused.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExpectedDevice {
+    /// Serial number [default: any].
+    pub serial: Option<String>,
+    /// Size [default: any].
+    pub capacity: Option<ByteSize>,
 }
 
 /// A phase: streams that run at the same time.
@@ -155,6 +173,32 @@ pub(super) fn seed_of_stream(seed: Seed, phase: usize, stream: usize) -> Seed {
     match (phase, stream) {
         (0, 0) => seed,
         _ => Seed(seed.stream(&format!("bench.phase.{phase}.stream.{stream}")).bits()),
+    }
+}
+
+impl Default for BenchOptions {
+    /// Nothing to measure: targets and phases are missing.
+    fn default() -> Self {
+        Self {
+            title: None,
+            targets: Vec::new(),
+            phases: Vec::new(),
+            repetitions: 1,
+            find_rate: None,
+            seed: Seed(1),
+            pacing: Pacing::Balanced,
+            destroy: Vec::new(),
+            verification: None,
+            record: None,
+            report: None,
+            folder: None,
+            fresh: false,
+            counters: None,
+            rerun_of: None,
+            live: false,
+            inputs: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 }
 

@@ -135,6 +135,7 @@ impl<'a> Run<'a> {
                 if let Some(sentence) = run.coverage.as_ref().and_then(outside_sentence) {
                     run.notes.add(true, sentence);
                 }
+                course.end_phase(&run);
                 let is_over = run.measurement.is_stopped || run.measurement.failure.is_some();
                 runs.push(run);
                 if is_over || self.session.stop().is_stopped() {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use schemars::JsonSchema;
+use seeklab_bench::counters::{CounterOptions, Watch};
 use seeklab_bench::{Late, Ramp, SteadyFigure, SteadyRule};
 use seeklab_core::description::schema::{check_ranges, schema_of};
 use seeklab_core::description::{self, reference, reference_tables};
@@ -18,7 +19,7 @@ use seeklab_workloads::{Retries, WorkloadSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::options::{BenchOptions, PhaseOptions, StreamLoad, StreamOptions, TargetChoice};
+use super::options::{BenchOptions, ExpectedDevice, PhaseOptions, StreamLoad, StreamOptions, TargetChoice};
 use crate::devices::Setup;
 use crate::entry::Entry;
 use crate::failure::Failure;
@@ -60,6 +61,13 @@ struct PlanFile {
     /// Trade of processor time for exact arrivals.
     #[serde(default)]
     pacing: PacingName,
+    /// Length of a sample of the counters of the machine and of processes [default: no counters, with `watch` 1s].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "10ms"))]
+    counters: Option<Duration>,
+    /// Processes whose counters are read, too: their names, or their numbers as text.
+    #[serde(default)]
+    watch: Vec<String>,
 }
 
 const fn one() -> u64 {
@@ -99,6 +107,14 @@ struct TargetTable {
     /// Make the target, a file of this size, fill it, and remove it at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     create: Option<ByteSize>,
+    /// Serial number that the block device must have. Another device under the address is refused [default: any].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = &"S4EVNX0R112233")]
+    serial: Option<String>,
+    /// Size that the target must have [default: any].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = &"1000204886016B")]
+    capacity: Option<ByteSize>,
 }
 
 /// A phase.
@@ -287,6 +303,17 @@ impl Reading<'_> {
             targets.add(name, table);
         }
         let interval = overrides.interval.unwrap_or(file.interval);
+        if file.counters.is_some_and(|length| length < INTERVALS[0]) {
+            let error = DescriptionError::invalid("counters", "a sample is too short");
+            return Err(self.place(error.hint(format!("write at least \"{}\"", INTERVALS[0]))));
+        }
+        let mut watch = Vec::new();
+        for (index, text) in file.watch.iter().enumerate() {
+            let error = |problem: String| DescriptionError::invalid(format!("watch[{index}]"), problem);
+            watch.push(text.parse::<Watch>().map_err(|problem| self.place(error(problem)))?);
+        }
+        let counters = (file.counters.is_some() || !watch.is_empty())
+            .then(|| CounterOptions { interval: file.counters.unwrap_or(Duration::from_s(1)), watch });
         let mut phases = Vec::new();
         for (index, mut table) in file.phases.into_iter().enumerate() {
             let key = format!("phases[{index}]");
@@ -328,14 +355,9 @@ impl Reading<'_> {
                 PacingName::Balanced => Pacing::Balanced,
                 PacingName::Frugal => Pacing::Frugal,
             }),
-            destroy: Vec::new(),
-            verification: None,
-            record: None,
-            report: None,
-            folder: None,
-            live: false,
+            counters,
             inputs: vec![path.to_owned()],
-            notes: Vec::new(),
+            ..BenchOptions::default()
         })
     }
 
@@ -500,19 +522,26 @@ struct Targets {
 
 impl Targets {
     fn add(&mut self, name: String, table: TargetTable) {
-        let TargetTable { address, set, buffered, create } = table;
+        let TargetTable { address, set, buffered, create, serial, capacity } = table;
         let overrides = set.into_iter().map(|(key, value)| format!("{key}={value}")).collect();
         let setup = Setup { overrides, ..Setup::default() };
         self.names.push(name);
-        self.choices.push(TargetChoice { address, setup, buffered, create });
+        let expected = ExpectedDevice { serial, capacity };
+        self.choices.push(TargetChoice { address, setup, buffered, create, expected });
         self.is_used.push(false);
     }
 
     /// Place of a target by its name or address.
     fn find(&mut self, name: &str) -> usize {
         let place = self.names.iter().position(|known| known == name).unwrap_or_else(|| {
-            let address = name.to_owned();
-            let table = TargetTable { address, set: BTreeMap::new(), buffered: false, create: None };
+            let table = TargetTable {
+                address: name.to_owned(),
+                set: BTreeMap::new(),
+                buffered: false,
+                create: None,
+                serial: None,
+                capacity: None,
+            };
             self.add(name.to_owned(), table);
             self.names.len() - 1
         });
