@@ -90,7 +90,7 @@ impl SharedModel {
 
     /// Requests inside and outside of what the model was fitted to, since its begin. `None` if it was not fitted.
     pub fn coverage(&self) -> Option<Coverage> {
-        self.0.state().device.coverage()
+        self.turns.state().shelf[self.number].device.coverage()
     }
 
     /// A target of one more thread. If all threads before have gone, a phase begins: time zero of the new targets is now.
