@@ -1,6 +1,7 @@
 //! `seeklab bench`: measures a real target, or a model in virtual time.
 
 mod compare;
+mod ui;
 mod verify;
 
 use std::path::{Path, PathBuf};
@@ -40,6 +41,7 @@ const EXAMPLES: &str = r#"Examples:
   seeklab bench compare before/ after/ --fail-if 'response_p99_ms +5%'
   seeklab bench plan.toml --repeat 5 --report out.html
   seeklab bench job.fio --skip-unknown --on model:cheetah-36es
+  seeklab bench ui plan.toml
 
 A plan is a TOML file with phases of several streams (all keys: seeklab bench --reference):
   target = "model:cheetah-36es"
@@ -71,6 +73,8 @@ enum BenchCommand {
     Compare(compare::Arguments),
     /// Check a target against the state that a run with --verify --state kept
     Verify(verify::Arguments),
+    /// Compose, start, watch and compare measurements in a browser
+    Ui(ui::Arguments),
 }
 
 impl Arguments {
@@ -78,6 +82,7 @@ impl Arguments {
         match self.command {
             Some(BenchCommand::Compare(arguments)) => arguments.run(session),
             Some(BenchCommand::Verify(arguments)) => arguments.run(session),
+            Some(BenchCommand::Ui(arguments)) => arguments.run(session),
             None => self.run.run(session),
         }
     }

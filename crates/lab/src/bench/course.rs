@@ -4,6 +4,8 @@ use seeklab_bench::{Interval, Listener};
 use seeklab_core::{Duration, Instant, TraceRecord};
 use seeklab_traces::{TraceError, TraceWriter};
 
+use super::figures::IntervalFigures;
+use super::listener::{BenchListener, PhaseStart};
 use super::{BenchOptions, PhaseOptions};
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -13,6 +15,7 @@ use crate::session::Session;
 pub(super) struct Course<'a> {
     session: &'a Session,
     options: &'a BenchOptions,
+    listener: &'a mut dyn BenchListener,
     progress: Progress,
     trace: Option<Box<dyn TraceWriter>>,
     write_error: Option<TraceError>,
@@ -21,11 +24,15 @@ pub(super) struct Course<'a> {
 }
 
 impl<'a> Course<'a> {
-    pub(super) fn new(session: &'a Session, options: &'a BenchOptions) -> Self {
+    pub(super) fn new(
+        session: &'a Session,
+        options: &'a BenchOptions,
+        listener: &'a mut dyn BenchListener,
+    ) -> Self {
         let addresses: Vec<&str> = options.targets.iter().map(|target| target.address.as_str()).collect();
         let progress = session.figures(&addresses.join(", "));
         let from = Duration::ZERO;
-        Self { session, options, progress, trace: None, write_error: None, from }
+        Self { session, options, listener, progress, trace: None, write_error: None, from }
     }
 
     /// The run begins, with this trace.
@@ -36,6 +43,7 @@ impl<'a> Course<'a> {
     /// A phase begins, so long after the run.
     pub(super) fn begin_phase(&mut self, phase: &PhaseOptions, repetition: u64, from: Duration) {
         self.from = from;
+        self.listener.phase(&PhaseStart { name: &phase.name, repetition: repetition + 1, from });
         if self.options.live && self.options.phases.len() > 1 {
             self.session.remark(format!("phase `{}`, repetition {}", phase.name, repetition + 1));
         }
@@ -53,6 +61,7 @@ impl<'a> Course<'a> {
 
 impl Listener for Course<'_> {
     fn interval(&mut self, interval: &Interval) {
+        self.listener.interval(&IntervalFigures::of(interval).behind(self.from));
         let line = line(interval);
         self.progress.figures(&line);
         if self.options.live {

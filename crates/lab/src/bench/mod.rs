@@ -10,9 +10,11 @@ mod course;
 mod figures;
 mod fio;
 mod fio_json;
+mod listener;
 mod load;
 mod made;
 mod options;
+mod overwriting;
 mod page;
 mod phase;
 mod phases;
@@ -20,6 +22,7 @@ mod plan;
 mod plan_file;
 mod rates;
 mod repeated;
+mod served_page;
 mod state_check;
 mod targets;
 mod trust;
@@ -52,13 +55,17 @@ pub use figures::{
     BenchFigures, CostFigures, CountFigures, HungFigures, IntervalFigures, LoadFigures, OperationFigures,
     ResponseTimes, ServiceTimes,
 };
+pub use listener::{BenchListener, PhaseStart, UnheardBench};
 pub use fio::{FioArrivals, FioLoad, FioOptions, FioSize, FioWorkload, read as read_fio};
 pub use options::{BenchOptions, PhaseOptions, StreamLoad, StreamOptions, TargetChoice};
+pub use overwriting::{OverwrittenTarget, overwritten};
+pub use page::interval_plots;
 pub use phases::{PhaseFigures, SteadyChangeFigures, SteadyFigures, StreamFigures};
-pub use plan_file::{PlanOverrides, document as plan_document, page as plan_page, read as read_plan};
+pub use plan_file::{PlanOverrides, document as plan_document, page as plan_page, read as read_plan, read_text as read_plan_text};
 pub use rates::{FoundRateFigures, OfferedRate, TrialFigures, with_rates};
 pub use repeated::{RepeatedFigure, RepeatedFigures};
 pub use seeklab_bench::{Late, Ramp, SteadyFigure, SteadyRule};
+pub use served_page::BenchPage;
 pub use state_check::{StateCheckFigures, StateCheckOptions, StateCheckResult, check_state};
 pub use verification::{FindingFigures, VerificationFigures, VerificationOptions};
 
@@ -83,6 +90,18 @@ pub struct BenchResult {
 /// If targets, workloads or an output do not fit, or nothing could be measured. A target that fails later is part of the
 /// result.
 pub fn bench(session: &Session, options: &BenchOptions) -> Result<BenchResult, Failure> {
+    bench_with(session, options, &mut UnheardBench)
+}
+
+/// Measures as [`bench`], and sends the figures to a listener while it goes on.
+///
+/// # Errors
+/// As those of [`bench`].
+pub fn bench_with(
+    session: &Session,
+    options: &BenchOptions,
+    listener: &mut dyn BenchListener,
+) -> Result<BenchResult, Failure> {
     if options.verification.is_some()
         && !(options.is_one_stream() && options.repetitions == 1 && options.find_rate.is_none())
     {
@@ -94,7 +113,7 @@ pub fn bench(session: &Session, options: &BenchOptions) -> Result<BenchResult, F
     check_outputs(options)?;
     let mut targets = targets::ready(session, options, &loads)?;
     drop(loads);
-    let mut course = Course::new(session, options);
+    let mut course = Course::new(session, options, listener);
     let (mut measured, mut of_measured) =
         measure(session, options, search.as_ref(), &mut targets, &mut course)?;
     let found = match &mut search {
