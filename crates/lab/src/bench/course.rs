@@ -4,6 +4,8 @@ use seeklab_bench::{Interval, Listener};
 use seeklab_core::{Duration, Instant, TraceRecord};
 use seeklab_traces::{TraceError, TraceWriter};
 
+use super::folder::RunFolder;
+use super::phase::PhaseRun;
 use super::{BenchOptions, PhaseOptions};
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -13,6 +15,7 @@ use crate::session::Session;
 pub(super) struct Course<'a> {
     session: &'a Session,
     options: &'a BenchOptions,
+    folder: Option<&'a mut RunFolder>,
     progress: Progress,
     trace: Option<Box<dyn TraceWriter>>,
     write_error: Option<TraceError>,
@@ -21,11 +24,15 @@ pub(super) struct Course<'a> {
 }
 
 impl<'a> Course<'a> {
-    pub(super) fn new(session: &'a Session, options: &'a BenchOptions) -> Self {
+    pub(super) fn new(
+        session: &'a Session,
+        options: &'a BenchOptions,
+        folder: Option<&'a mut RunFolder>,
+    ) -> Self {
         let addresses: Vec<&str> = options.targets.iter().map(|target| target.address.as_str()).collect();
         let progress = session.figures(&addresses.join(", "));
         let from = Duration::ZERO;
-        Self { session, options, progress, trace: None, write_error: None, from }
+        Self { session, options, folder, progress, trace: None, write_error: None, from }
     }
 
     /// The run begins, with this trace.
@@ -38,6 +45,16 @@ impl<'a> Course<'a> {
         self.from = from;
         if self.options.live && self.options.phases.len() > 1 {
             self.session.remark(format!("phase `{}`, repetition {}", phase.name, repetition + 1));
+        }
+        if let Some(folder) = &mut self.folder {
+            folder.begin_phase(phase, repetition, from);
+        }
+    }
+
+    /// A phase is over.
+    pub(super) fn end_phase(&mut self, run: &PhaseRun) {
+        if let Some(folder) = &mut self.folder {
+            folder.end_phase(run);
         }
     }
 
@@ -57,6 +74,9 @@ impl Listener for Course<'_> {
         self.progress.figures(&line);
         if self.options.live {
             self.session.remark(line);
+        }
+        if let Some(folder) = &mut self.folder {
+            folder.interval(self.session, interval);
         }
     }
 
