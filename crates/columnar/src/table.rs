@@ -30,6 +30,8 @@ pub enum ColumnValues {
     Text(Vec<String>),
     /// Counts.
     Counts(Vec<u64>),
+    /// Counts, some of which may be absent.
+    OptionalCounts(Vec<Option<u64>>),
     /// Numbers, some of which may be absent.
     Numbers(Vec<Option<f64>>),
 }
@@ -40,6 +42,7 @@ impl ColumnValues {
         match self {
             Self::Text(values) => values.len(),
             Self::Counts(values) => values.len(),
+            Self::OptionalCounts(values) => values.len(),
             Self::Numbers(values) => values.len(),
         }
     }
@@ -52,7 +55,7 @@ impl ColumnValues {
     fn data_type(&self) -> DataType {
         match self {
             Self::Text(_) => DataType::Utf8,
-            Self::Counts(_) => DataType::UInt64,
+            Self::Counts(_) | Self::OptionalCounts(_) => DataType::UInt64,
             Self::Numbers(_) => DataType::Float64,
         }
     }
@@ -61,6 +64,7 @@ impl ColumnValues {
         match self {
             Self::Text(values) => Arc::new(StringArray::from_iter_values(values)),
             Self::Counts(values) => Arc::new(UInt64Array::from_iter_values(values.iter().copied())),
+            Self::OptionalCounts(values) => Arc::new(values.iter().copied().collect::<UInt64Array>()),
             Self::Numbers(values) => Arc::new(values.iter().copied().collect::<Float64Array>()),
         }
     }
@@ -94,7 +98,8 @@ pub fn write_table(
     let fields: Vec<Field> = columns
         .iter()
         .map(|column| {
-            let nullable = matches!(column.values, ColumnValues::Numbers(_));
+            let nullable =
+                matches!(column.values, ColumnValues::Numbers(_) | ColumnValues::OptionalCounts(_));
             Field::new(&column.name, column.values.data_type(), nullable)
         })
         .collect();

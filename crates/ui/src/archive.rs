@@ -1,24 +1,22 @@
 //! The folder of runs: each run is a folder with its plan, its results and its report.
 //!
 //! ```text
-//! RUNS/run-20261123-174501/  plan.toml  run.json { plan, seed, started_at, results }  report.html
+//! RUNS/run-20261123-174501/  plan.toml  report.html  and what `seeklab bench --folder` writes: run.json, intervals.parquet, …
 //! ```
-//! `results` is the document of `seeklab bench --json`.
 
 use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use seeklab_lab::bench::BenchResult;
 use seeklab_lab::crates::files::write;
 use seeklab_lab::crates::report::render_page_html;
 use seeklab_lab::failure::Failure;
-use seeklab_lab::output::{SCHEMA, document_value};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// File with the plan of a run.
 const PLAN_FILE: &str = "plan.toml";
@@ -45,7 +43,6 @@ pub(crate) struct RunFolder {
     /// Name of the folder, which is that of the run.
     pub(crate) id: String,
     pub(crate) path: PathBuf,
-    started_at: String,
 }
 
 /// A run in the list.
@@ -87,8 +84,8 @@ impl Archive {
         let shown = self.folder.display();
         let refused = |error: io::Error| Failure::from(error).context(format!("{shown}: cannot be written"));
         fs::create_dir_all(&self.folder).map_err(refused)?;
-        let started_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-        let digits: String = started_at.chars().filter(char::is_ascii_digit).collect();
+        let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+        let digits: String = now.chars().filter(char::is_ascii_digit).collect();
         let (day, time) = digits.split_at(8);
         for number in 1..SAME_SECOND_MAX {
             let id = match number {
@@ -99,7 +96,7 @@ impl Archive {
             match fs::create_dir(&path) {
                 Ok(()) => {
                     write(&path.join(PLAN_FILE), plan.as_bytes())?;
-                    return Ok(RunFolder { id, path, started_at });
+                    return Ok(RunFolder { id, path });
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(refused(error)),
@@ -155,12 +152,9 @@ impl Archive {
     /// If there is none of that name, or it cannot be read.
     pub(crate) fn open(&self, id: &str) -> Result<SavedRun, Failure> {
         let folder = self.folder_of(id)?;
-        let document = read_document(&folder.join(RUN_FILE))?;
-        let plan = match &document["plan"] {
-            Value::String(plan) => Some(plan.clone()),
-            _ => fs::read_to_string(folder.join(PLAN_FILE)).ok(),
-        };
-        Ok(SavedRun { id: id.to_owned(), plan, results: results(document) })
+        let results = read_document(&folder.join(RUN_FILE))?;
+        let plan = fs::read_to_string(folder.join(PLAN_FILE)).ok();
+        Ok(SavedRun { id: id.to_owned(), plan, results })
     }
 
     /// Returns the report of a run, a page.
@@ -196,24 +190,14 @@ fn read_document(file: &Path) -> Result<Value, Failure> {
         .map_err(|error| Failure::from(error).context(format!("{shown}: cannot be read")))?;
     let document: Value = serde_json::from_str(&text)
         .map_err(|error| Failure::new(format!("{shown}: is no JSON document: {error}")))?;
-    if results_of(&document)["intervals"].is_array() {
+    if document["intervals"].is_array() {
         return Ok(document);
     }
     Err(Failure::new(format!("{shown}: holds no results of `seeklab bench`")))
 }
 
-/// The results: under their key, or the document itself as `seeklab bench --json` prints it.
-fn results_of(document: &Value) -> &Value {
-    if document["results"].is_object() { &document["results"] } else { document }
-}
-
-fn results(mut document: Value) -> Value {
-    if document["results"].is_object() { document["results"].take() } else { document }
-}
-
 impl RunRow {
-    fn of(id: &str, file: &Path, document: &Value) -> Self {
-        let results = results_of(document);
+    fn of(id: &str, file: &Path, results: &Value) -> Self {
         let text = |key: &str| results[key].as_str();
         let title = match (text("title"), text("workload"), text("target")) {
             (Some(title), ..) => title.to_owned(),
@@ -226,7 +210,7 @@ impl RunRow {
         };
         Self {
             id: id.to_owned(),
-            started_at: document["started_at"].as_str().map(str::to_owned),
+            started_at: results["run"]["begun_unix_s"].as_f64().and_then(begun_at),
             title,
             requests_per_second: results["requests_per_second"].as_f64(),
             mib_per_second: results["mib_per_second"].as_f64(),
@@ -241,32 +225,35 @@ impl RunRow {
 }
 
 impl RunFolder {
-    /// Saves the results of the run.
-    ///
-    /// # Errors
-    /// If a file cannot be written. The others are.
-    pub(crate) fn save(&self, plan: &str, result: &BenchResult) -> Result<(), Failure> {
-        let document = json!({
-            "schema": SCHEMA,
-            "plan": plan,
-            "seed": result.figures.seed,
-            "version": result.figures.version,
-            "started_at": self.started_at,
-            "results": document_value(&result.figures),
-        });
-        let text = format!("{document:#}\n");
-        let run = write(&self.path.join(RUN_FILE), text.as_bytes()).map_err(Failure::from);
-        let page = render_page_html(&result.page);
-        let report = write(&self.path.join(REPORT_FILE), page.as_bytes()).map_err(Failure::from);
-        run.and(report)
+    /// Path of its plan.
+    pub(crate) fn plan_file(&self) -> PathBuf {
+        self.path.join(PLAN_FILE)
     }
 
-    /// Removes the folder of a run that measured nothing.
-    pub(crate) fn discard(&self) {
-        // What else is in it stays.
-        let _ = fs::remove_file(self.path.join(PLAN_FILE));
-        let _ = fs::remove_dir(&self.path);
+    /// Saves the report of the run, beside its results.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(crate) fn save_report(&self, result: &BenchResult) -> Result<(), Failure> {
+        let page = render_page_html(&result.page);
+        Ok(write(&self.path.join(REPORT_FILE), page.as_bytes())?)
     }
+
+    /// Removes the folder of a run that was refused before it began.
+    pub(crate) fn discard(&self) {
+        if !self.path.join(RUN_FILE).exists() {
+            // What else is in it stays.
+            let _ = fs::remove_file(self.path.join(PLAN_FILE));
+            let _ = fs::remove_dir(&self.path);
+        }
+    }
+}
+
+/// Begin of a run in RFC 3339, from seconds since 1970.
+fn begun_at(unix_s: f64) -> Option<String> {
+    let since = Duration::try_from_secs_f64(unix_s).ok()?;
+    let time = UNIX_EPOCH.checked_add(since)?;
+    Some(humantime::format_rfc3339_seconds(time).to_string())
 }
 
 #[cfg(test)]
@@ -292,10 +279,10 @@ mod tests {
         let again = archive.begin("plan").unwrap();
         assert_ne!(run.id, again.id, "two runs of a second");
         assert!(archive.list().unwrap().is_empty(), "they have no results yet");
-        let results = json!({ "intervals": [], "title": "one", "requests_per_second": 5.5 });
-        fs::write(run.path.join(RUN_FILE), json!({ "plan": "x", "results": results }).to_string()).unwrap();
-        // The document of `seeklab bench --json`, as `--folder` writes it.
-        fs::write(again.path.join(RUN_FILE), results.to_string()).unwrap();
+        let results = r#"{ "run": { "begun_unix_s": 1e9 }, "intervals": [], "title": "one", "requests_per_second": 5.5 }"#;
+        for one in [&run, &again] {
+            fs::write(one.path.join(RUN_FILE), results).unwrap();
+        }
         let other = archive.folder.join("other");
         fs::create_dir(&other).unwrap();
         fs::write(other.join(RUN_FILE), "{}").unwrap();
@@ -316,8 +303,8 @@ mod tests {
         let rows = archive.list().unwrap();
         assert_eq!(rows.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), [&run.id, &again.id]);
         assert_eq!((rows[0].title.as_str(), rows[0].requests_per_second), ("one", Some(5.5)));
-        assert_eq!(archive.open(&run.id).unwrap().plan.as_deref(), Some("x"));
-        assert_eq!(archive.open(&again.id).unwrap().plan.as_deref(), Some("plan"));
+        assert_eq!(rows[0].started_at.as_deref(), Some("2001-09-09T01:46:40Z"));
+        assert_eq!(archive.open(&run.id).unwrap().plan.as_deref(), Some("plan"));
         for id in ["..", "nothing", "../runs"] {
             assert_eq!(archive.open(id).unwrap_err().to_string(), format!("there is no run `{id}`"));
         }

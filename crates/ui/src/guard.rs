@@ -65,7 +65,8 @@ impl Guard {
         }
         let first = uri.path().trim_start_matches('/').split('/').next().unwrap_or_default();
         if !self.token.is(first) {
-            let problem = "the token in the URL is missing or wrong: open the URL that `seeklab bench ui` printed";
+            let problem =
+                "the token in the URL is missing or wrong: open the URL that `seeklab bench ui` printed";
             return Err((StatusCode::FORBIDDEN, problem.to_owned()));
         }
         Ok(())
@@ -83,9 +84,7 @@ impl Guard {
         }
         match inner.unwrap_or(name).parse::<IpAddr>() {
             // No name leads to an address that is written as one. Behind a wildcard address, every address may be ours.
-            Ok(address) => {
-                address.is_loopback() || address == self.bound || self.bound.is_unspecified()
-            }
+            Ok(address) => address.is_loopback() || address == self.bound || self.bound.is_unspecified(),
             Err(_) => false,
         }
     }
@@ -109,10 +108,19 @@ mod tests {
         let path = format!("/{}/", token.text());
         let guard = Guard::new(token.clone(), "127.0.0.1:8437".parse().unwrap());
         let of = |host| check(&guard, &path, &[("host", host)]);
-        for own in ["127.0.0.1:8437", "localhost:8437", "LOCALHOST", "127.0.0.1:9000", "[::1]:8437", "127.0.0.1"] {
+        for own in
+            ["127.0.0.1:8437", "localhost:8437", "LOCALHOST", "127.0.0.1:9000", "[::1]:8437", "127.0.0.1"]
+        {
             assert_eq!(of(own), 200, "{own}");
         }
-        for other in ["evil.example", "evil.example:8437", "10.0.0.5:8437", "127.0.0.1.evil.example", "[localhost]", ""] {
+        for other in [
+            "evil.example",
+            "evil.example:8437",
+            "10.0.0.5:8437",
+            "127.0.0.1.evil.example",
+            "[localhost]",
+            "",
+        ] {
             assert_eq!(of(other), 403, "{other}");
         }
         assert_eq!(check(&guard, &path, &[]), 400);

@@ -83,9 +83,9 @@ pub fn serve(
                 Failure::from(error).context(format!("{}: cannot be read", path.display()))
             })?;
             let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-            (text, PlanSource { folder, input: Some(path.clone()) })
+            (text, PlanSource { folder })
         }
-        None => (FIRST_PLAN.to_owned(), PlanSource { folder: PathBuf::new(), input: None }),
+        None => (FIRST_PLAN.to_owned(), PlanSource { folder: PathBuf::new() }),
     };
     let listener = listen(options.address)?;
     let bound = listener.local_addr()?;

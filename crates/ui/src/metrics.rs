@@ -127,7 +127,11 @@ impl Metrics {
             text.sample("runs_total", &format!("end=\"{}\"", end.name()), count as f64);
         }
         let counters = [
-            ("requests_total", "Requests that were carried out, over all runs of this server.", inner.requests),
+            (
+                "requests_total",
+                "Requests that were carried out, over all runs of this server.",
+                inner.requests,
+            ),
             ("bytes_total", "Bytes of these requests.", inner.bytes),
             ("retries_total", "Attempts after the first of a request.", inner.retries),
             ("dropped_requests_total", "Arrivals that found no room and were left out.", inner.dropped),
@@ -140,7 +144,11 @@ impl Metrics {
         for (status, count) in inner.errors.iter().filter(|(status, _)| !status.is_empty()) {
             text.sample("errors_total", &format!("status=\"{status}\""), *count as f64);
         }
-        text.family("phases_begun", "gauge", "Phases of the run under way, or of the last one, that have begun.");
+        text.family(
+            "phases_begun",
+            "gauge",
+            "Phases of the run under way, or of the last one, that have begun.",
+        );
         text.sample("phases_begun", "", inner.phases as f64);
         if let Some(interval) = &inner.interval {
             interval_text(&mut text, interval);
@@ -160,8 +168,16 @@ fn interval_text(text: &mut Exposition, interval: &IntervalFigures) {
         ("outstanding_requests", "Attempts that the target has.", Some(interval.outstanding as f64)),
         ("queued_requests", "Arrivals that wait for room.", Some(interval.queued_requests as f64)),
         ("hung_requests", "Attempts of at least a second of age.", Some(interval.hung_requests as f64)),
-        ("oldest_seconds", "Age of the oldest attempt that the target has.", interval.oldest_ms.map(|ms| ms / 1e3)),
-        ("longest_pause_seconds", "Longest time without a completion.", Some(interval.longest_pause_ms / 1e3)),
+        (
+            "oldest_seconds",
+            "Age of the oldest attempt that the target has.",
+            interval.oldest_ms.map(|ms| ms / 1e3),
+        ),
+        (
+            "longest_pause_seconds",
+            "Longest time without a completion.",
+            Some(interval.longest_pause_ms / 1e3),
+        ),
     ];
     for (name, help, value) in gauges {
         if let Some(value) = value {
@@ -190,11 +206,19 @@ impl LastRun {
         Self {
             end_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64()),
             figures: [
-                ("last_requests_per_second", "Requests per second of the last run.", load.requests_per_second),
+                (
+                    "last_requests_per_second",
+                    "Requests per second of the last run.",
+                    load.requests_per_second,
+                ),
                 ("last_mib_per_second", "MiB per second of the last run.", load.mib_per_second),
                 ("last_duration_seconds", "Time that counts in the last run.", Some(load.duration_s)),
                 ("last_errors", "Attempts that failed in the last run.", Some(load.errors as f64)),
-                ("last_response_mean_seconds", "Mean response time of the last run.", seconds(response.response_mean_ms)),
+                (
+                    "last_response_mean_seconds",
+                    "Mean response time of the last run.",
+                    seconds(response.response_mean_ms),
+                ),
             ],
             quantiles_s: [
                 ("0.5", seconds(response.response_p50_ms)),
@@ -209,7 +233,11 @@ impl LastRun {
     fn text(&self, text: &mut Exposition) {
         text.family("last_end_timestamp_seconds", "gauge", "End of the last run, since 1970.");
         text.sample("last_end_timestamp_seconds", "", self.end_s.round());
-        text.family("last_trusted", "gauge", "1 if nothing is known that distorts the figures of the last run.");
+        text.family(
+            "last_trusted",
+            "gauge",
+            "1 if nothing is known that distorts the figures of the last run.",
+        );
         text.sample("last_trusted", "", f64::from(u8::from(self.is_trusted)));
         for (name, help, value) in self.figures {
             if let Some(value) = value {

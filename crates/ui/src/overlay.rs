@@ -81,7 +81,10 @@ impl Overlay {
             let intervals = intervals(run)?;
             let every = intervals.len().div_ceil(INTERVALS_MAX).max(1);
             if every > 1 {
-                notes.push(format!("The curves show one of {every} intervals, of {} in all.", intervals.len()));
+                notes.push(format!(
+                    "The curves show one of {every} intervals, of {} in all.",
+                    intervals.len()
+                ));
             }
             let drawn: Vec<IntervalFigures> = intervals.into_iter().step_by(every).collect();
             for (index, plot) in interval_plots(&drawn).into_iter().enumerate() {
@@ -149,7 +152,8 @@ mod tests {
             })
         };
         let intervals: Vec<Value> = (0..count).map(interval).collect();
-        let results = json!({ "requests_per_second": rate, "errors": 0, "intervals": intervals, "notes": ["n"] });
+        let results =
+            json!({ "requests_per_second": rate, "errors": 0, "intervals": intervals, "notes": ["n"] });
         SavedRun { id: id.to_owned(), plan: None, results }
     }
 

@@ -14,8 +14,6 @@ const LABEL: &str = "plan";
 #[derive(Debug)]
 pub(crate) struct PlanSource {
     pub(crate) folder: PathBuf,
-    /// The file of the first plan, which no output may overwrite.
-    pub(crate) input: Option<PathBuf>,
 }
 
 /// A mistake, or another failure.
@@ -29,11 +27,7 @@ pub(crate) struct Problem {
 
 impl From<&Failure> for Problem {
     fn from(failure: &Failure) -> Self {
-        Self {
-            message: failure.to_string(),
-            hint: failure.advice().map(str::to_owned),
-            line: failure.line(),
-        }
+        Self { message: failure.to_string(), hint: failure.advice().map(str::to_owned), line: failure.line() }
     }
 }
 
@@ -66,8 +60,7 @@ impl PlanSource {
     /// The mistake, with its line.
     pub(crate) fn read(&self, toml: &str) -> Result<BenchOptions, Failure> {
         let folder: &Path = &self.folder;
-        let options = read_plan_text(LABEL, toml, folder, &PlanOverrides::default())?;
-        Ok(BenchOptions { inputs: self.input.iter().cloned().collect(), ..options })
+        read_plan_text(LABEL, toml, folder, &PlanOverrides::default())
     }
 
     /// Checks a plan.
@@ -78,10 +71,9 @@ impl PlanSource {
             Ok(targets) => (targets, None),
             Err(failure) => (Vec::new(), Some(Problem::from(&failure))),
         };
-        let overwritten = overwritten.into_iter().map(|target| Overwritten {
-            target: target.address,
-            refusal: target.refusal.to_string(),
-        });
+        let overwritten = overwritten
+            .into_iter()
+            .map(|target| Overwritten { target: target.address, refusal: target.refusal.to_string() });
         CheckedPlan { plan, problem, overwritten: overwritten.collect(), toml }
     }
 
@@ -124,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    const SOURCE: PlanSource = PlanSource { folder: PathBuf::new(), input: None };
+    const SOURCE: PlanSource = PlanSource { folder: PathBuf::new() };
 
     #[test]
     fn form_becomes_toml_in_its_order_and_comes_back() {
@@ -143,7 +135,19 @@ mod tests {
         let keys: Vec<&str> = checked.toml.lines().filter_map(|line| line.split(" =").next()).collect();
         assert_eq!(
             keys,
-            ["title", "seed", "", "[[phases]]", "name", "duration", "", "[[phases.streams]]", "target", "workload", "threads"]
+            [
+                "title",
+                "seed",
+                "",
+                "[[phases]]",
+                "name",
+                "duration",
+                "",
+                "[[phases.streams]]",
+                "target",
+                "workload",
+                "threads"
+            ]
         );
         let plan = checked.plan.unwrap();
         assert_eq!(plan["phases"][0]["streams"][0]["threads"], 2);

@@ -202,7 +202,8 @@ async fn live(State(app): State<Arc<App>>, method: Method, headers: HeaderMap) -
 async fn runs(State(app): State<Arc<App>>) -> Response {
     let archive = Arc::clone(&app.archive);
     let listed = beside(move || archive.list()).await.and_then(|listed| listed);
-    let listed = listed.map(|runs| json!({ "runs": runs.iter().map(|run| run.as_ref()).collect::<Vec<_>>() }));
+    let listed =
+        listed.map(|runs| json!({ "runs": runs.iter().map(|run| run.as_ref()).collect::<Vec<_>>() }));
     answer(listed, StatusCode::INTERNAL_SERVER_ERROR)
 }
 

@@ -93,15 +93,20 @@ impl Runner {
         let folder = self.archive.begin(&plan).map_err(StartError::Failed)?;
         let id = folder.id.clone();
         let stop = Stop::new();
-        let words = ["seeklab".to_owned(), "bench".to_owned(), folder.path.join("plan.toml").display().to_string()];
+        let plan_file = folder.plan_file();
+        let words = ["seeklab".to_owned(), "bench".to_owned(), plan_file.display().to_string()];
         let again = destroy.iter().flat_map(|name| ["--destroy".to_owned(), name.clone()]);
         let command = shell_text(words.into_iter().chain(again));
         let notes = Arc::new(Notes(Arc::clone(&self.history)));
         let session = self.session.beside(notes, stop.clone()).with_command(command);
         let run = Run {
             session,
-            options: BenchOptions { destroy, ..options },
-            plan,
+            options: BenchOptions {
+                destroy,
+                folder: Some(folder.path.clone()),
+                inputs: vec![plan_file],
+                ..options
+            },
             folder,
             history: Arc::clone(&self.history),
             metrics: Arc::clone(&self.metrics),
@@ -148,7 +153,6 @@ impl Runner {
 struct Run {
     session: Session,
     options: BenchOptions,
-    plan: String,
     folder: RunFolder,
     history: Arc<History>,
     metrics: Arc<Metrics>,
@@ -181,10 +185,10 @@ impl Run {
         });
         let (figures, is_saved, failure) = match measured {
             Ok(result) => {
-                let saved = self.folder.save(&self.plan, &result);
+                let reported = self.folder.save_report(&result);
                 let BenchResult { figures, failure, write_failure, .. } = result;
-                let is_saved = saved.is_ok();
-                (Some(figures), is_saved, failure.or(write_failure).or(saved.err()))
+                let is_saved = write_failure.is_none() && reported.is_ok();
+                (Some(figures), is_saved, failure.or(write_failure).or(reported.err()))
             }
             Err(failure) => {
                 self.folder.discard();

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use seeklab_lab::bench::{
-    BenchOptions, BenchResult, FioOptions, Late, OfferedRate, PhaseOptions, PlanOverrides, Ramp, StreamLoad,
-    StreamOptions, TargetChoice, VerificationOptions, bench, plan_document, plan_page, read_fio, read_plan,
-    with_rates,
+    BenchOptions, BenchResult, ExpectedDevice, FioOptions, Late, OfferedRate, PhaseOptions, PlanOverrides,
+    Ramp, StreamLoad, StreamOptions, TRACE_FILE, TargetChoice, VerificationOptions, bench, plan_document,
+    plan_page, read_fio, read_plan, with_rates,
 };
 use seeklab_lab::crates::core::{ByteSize, Duration, Seed};
 use seeklab_lab::crates::emulator::clock::Pacing;
@@ -26,7 +26,7 @@ use super::replay::{ReplayFlags, parse_workload};
 use super::retries::RetryFlags;
 use super::setup::SetupFlags;
 use crate::delivery::Delivery;
-use crate::output::{json_text, print, print_json, print_schema};
+use crate::output::{print, print_json, print_schema};
 use crate::standard_input::make_rereadable;
 
 const EXAMPLES: &str = r#"Examples:
@@ -181,15 +181,18 @@ struct RunArguments {
     /// Seed of all random draws [default: 1, or as the plan says]
     #[arg(long, value_name = "N")]
     seed: Option<Seed>,
-    /// Write every attempt at a request to a trace
-    #[arg(long, value_name = "TRACE")]
-    record: Option<PathBuf>,
+    /// Write every attempt at a request to a trace [default: trace.parquet in the folder]
+    #[arg(long, value_name = "TRACE", num_args = 0..=1)]
+    record: Option<Option<PathBuf>>,
     /// Write a report with plots
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
-    /// Write the results to a folder: run.json and report.html
-    #[arg(long, value_name = "FOLDER")]
+    /// Keep the run in a folder: plan, results, intervals, histograms and report. It is written as the run goes on
+    #[arg(long, short = 'o', value_name = "FOLDER")]
     folder: Option<PathBuf>,
+    /// Replace the run that the folder holds
+    #[arg(long, requires = "folder")]
+    fresh: bool,
     /// Print a line of figures to stderr at the end of every interval
     #[arg(long)]
     live: bool,
@@ -290,7 +293,6 @@ impl RunArguments {
         let in_folder = |name: &str| options.folder.as_ref().map(|folder| folder.join(name));
         Delivery::of(session, printed)
             .file(options.report.as_deref(), || render_page_html(&page))
-            .file(in_folder("run.json").as_deref(), || json_text(&figures))
             .file(in_folder("report.html").as_deref(), || render_page_html(&page))
             .and(write_failure.map_or(Ok(()), Err))
             .and(failure.map_or(Ok(()), Err))
@@ -328,25 +330,22 @@ impl RunArguments {
             interval: self.interval.unwrap_or(Duration::from_s(1)),
             streams: vec![stream],
         };
-        let target =
-            TargetChoice { address, setup: self.setup.setup(), buffered: self.buffered, create: self.create };
-        Ok(self.beside(BenchOptions {
-            title: None,
+        let target = TargetChoice {
+            address,
+            setup: self.setup.setup(),
+            buffered: self.buffered,
+            create: self.create,
+            expected: ExpectedDevice::default(),
+        };
+        self.beside(BenchOptions {
             targets: vec![target],
             phases: vec![phase],
             repetitions: self.repeat.unwrap_or(1),
             find_rate: self.find_rate,
             seed: self.seed.unwrap_or(Seed(1)),
             pacing: self.pacing().unwrap_or(Pacing::Balanced),
-            destroy: Vec::new(),
-            verification: None,
-            record: None,
-            report: None,
-            folder: None,
-            live: false,
-            inputs: Vec::new(),
-            notes: Vec::new(),
-        }))
+            ..BenchOptions::default()
+        })
     }
 
     /// The plan of a file.
@@ -398,22 +397,36 @@ impl RunArguments {
             true => read_plan(Path::new(path), &overrides)?,
             false => read_fio(Path::new(path), fio, &overrides)?,
         };
-        Ok(self.beside(options))
+        self.beside(options)
     }
 
     /// The options with those of the outputs.
-    fn beside(&self, options: BenchOptions) -> BenchOptions {
-        BenchOptions {
+    ///
+    /// # Errors
+    /// A trace without a place.
+    fn beside(&self, options: BenchOptions) -> Result<BenchOptions, Failure> {
+        let record = match (&self.record, &self.folder) {
+            (None, _) => None,
+            (Some(Some(path)), _) => Some(path.clone()),
+            (Some(None), Some(folder)) => Some(folder.join(TRACE_FILE)),
+            (Some(None), None) => {
+                return Err(
+                    Failure::new("--record: has no file").hint("name a trace, or add --folder FOLDER")
+                );
+            }
+        };
+        Ok(BenchOptions {
             destroy: self.destroy.clone(),
             verification: self
                 .verify
                 .then(|| VerificationOptions { ram: self.ram, state: self.state.clone() }),
-            record: self.record.clone(),
+            record,
             report: self.report.clone(),
             folder: self.folder.clone(),
+            fresh: self.fresh,
             live: self.live,
             ..options
-        }
+        })
     }
 
     fn pacing(&self) -> Option<Pacing> {

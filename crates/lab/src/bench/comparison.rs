@@ -8,9 +8,10 @@ use schemars::JsonSchema;
 use seeklab_analysis::{RepetitionChange, ThresholdVerdict};
 use seeklab_core::Seed;
 use seeklab_report::{Page, PageSection, PlainTable};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::run_document::{RUN_FILE, RunState};
 use crate::failure::Failure;
 use crate::output::{VERSION, counted};
 use crate::session::Session;
@@ -254,11 +255,13 @@ fn threshold_figures(threshold: &ChangeThreshold, change: &RepetitionChange) -> 
 /// The documents of a folder: its own `run.json`, those of the folders in it, and other JSON documents of measurements.
 fn read_runs(path: &Path) -> Result<Vec<Value>, Failure> {
     let context = |error: std::io::Error| Failure::from(error).context(path.display());
-    let files = if path.is_dir() {
+    let files = if path.join(RUN_FILE).is_file() {
+        vec![path.join(RUN_FILE)]
+    } else if path.is_dir() {
         let mut files = Vec::new();
         for entry in fs::read_dir(path).map_err(context)? {
             let entry = entry.map_err(context)?.path();
-            let run = entry.join("run.json");
+            let run = entry.join(RUN_FILE);
             if run.is_file() {
                 files.push(run);
             } else if entry.extension().is_some_and(|suffix| suffix == "json") {
@@ -275,6 +278,14 @@ fn read_runs(path: &Path) -> Result<Vec<Value>, Failure> {
         let text = fs::read_to_string(&file).map_err(|error| Failure::from(error).context(file.display()))?;
         let document: Value = serde_json::from_str(&text)
             .map_err(|error| Failure::new(format!("{}: is no JSON document: {error}", file.display())))?;
+        if let Some(state @ (RunState::Running | RunState::Failed)) = state_of(&document) {
+            let what = match state {
+                RunState::Failed => "ended without figures",
+                _ => "goes on, or was killed",
+            };
+            return Err(Failure::new(format!("{}: the run {what}", file.display()))
+                .hint("wait for its end, or remove its folder"));
+        }
         if document.get("target_kind").is_none() || document.get("response_mean_ms").is_none() {
             return Err(Failure::new(format!("{}: is no result of seeklab bench", file.display()))
                 .hint("write it with `seeklab bench … --json`, or `--folder FOLDER`"));
@@ -286,6 +297,11 @@ fn read_runs(path: &Path) -> Result<Vec<Value>, Failure> {
             .hint("write them with `seeklab bench … --folder FOLDER/1`, FOLDER/2 and so on"));
     }
     Ok(runs)
+}
+
+/// State of a run; `None` of a document of `--json`.
+fn state_of(document: &Value) -> Option<RunState> {
+    RunState::deserialize(document.get("run")?.get("state")?).ok()
 }
 
 /// Values of a figure in all runs.

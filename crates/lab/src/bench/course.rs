@@ -5,7 +5,9 @@ use seeklab_core::{Duration, Instant, TraceRecord};
 use seeklab_traces::{TraceError, TraceWriter};
 
 use super::figures::IntervalFigures;
+use super::folder::RunFolder;
 use super::listener::{BenchListener, PhaseStart};
+use super::phase::PhaseRun;
 use super::{BenchOptions, PhaseOptions};
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -15,6 +17,7 @@ use crate::session::Session;
 pub(super) struct Course<'a> {
     session: &'a Session,
     options: &'a BenchOptions,
+    folder: Option<&'a mut RunFolder>,
     listener: &'a mut dyn BenchListener,
     progress: Progress,
     trace: Option<Box<dyn TraceWriter>>,
@@ -27,12 +30,13 @@ impl<'a> Course<'a> {
     pub(super) fn new(
         session: &'a Session,
         options: &'a BenchOptions,
+        folder: Option<&'a mut RunFolder>,
         listener: &'a mut dyn BenchListener,
     ) -> Self {
         let addresses: Vec<&str> = options.targets.iter().map(|target| target.address.as_str()).collect();
         let progress = session.figures(&addresses.join(", "));
         let from = Duration::ZERO;
-        Self { session, options, listener, progress, trace: None, write_error: None, from }
+        Self { session, options, folder, listener, progress, trace: None, write_error: None, from }
     }
 
     /// The run begins, with this trace.
@@ -46,6 +50,16 @@ impl<'a> Course<'a> {
         self.listener.phase(&PhaseStart { name: &phase.name, repetition: repetition + 1, from });
         if self.options.live && self.options.phases.len() > 1 {
             self.session.remark(format!("phase `{}`, repetition {}", phase.name, repetition + 1));
+        }
+        if let Some(folder) = &mut self.folder {
+            folder.begin_phase(phase, repetition, from);
+        }
+    }
+
+    /// A phase is over.
+    pub(super) fn end_phase(&mut self, run: &PhaseRun) {
+        if let Some(folder) = &mut self.folder {
+            folder.end_phase(run);
         }
     }
 
@@ -66,6 +80,9 @@ impl Listener for Course<'_> {
         self.progress.figures(&line);
         if self.options.live {
             self.session.remark(line);
+        }
+        if let Some(folder) = &mut self.folder {
+            folder.interval(self.session, interval);
         }
     }
 

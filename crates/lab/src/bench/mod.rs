@@ -10,6 +10,7 @@ mod course;
 mod figures;
 mod fio;
 mod fio_json;
+mod folder;
 mod listener;
 mod load;
 mod made;
@@ -22,6 +23,8 @@ mod plan;
 mod plan_file;
 mod rates;
 mod repeated;
+mod run_document;
+mod saved_plan;
 mod served_page;
 mod state_check;
 mod targets;
@@ -32,7 +35,7 @@ use std::path::PathBuf;
 
 use seeklab_bench::verify::Findings;
 use seeklab_core::ByteSize;
-use seeklab_files::{check_distinct, check_writable};
+use seeklab_files::check_distinct;
 use seeklab_report::Page;
 use seeklab_traces::{Metadata, TraceWriter};
 use serde_json::Value;
@@ -42,6 +45,7 @@ use crate::output::VERSION;
 use crate::session::Session;
 
 use course::Course;
+use folder::RunFolder;
 use load::Load;
 use phase::{PhaseRun, Run};
 use rates::RateSearch;
@@ -55,15 +59,20 @@ pub use figures::{
     BenchFigures, CostFigures, CountFigures, HungFigures, IntervalFigures, LoadFigures, OperationFigures,
     ResponseTimes, ServiceTimes,
 };
-pub use listener::{BenchListener, PhaseStart, UnheardBench};
 pub use fio::{FioArrivals, FioLoad, FioOptions, FioSize, FioWorkload, read as read_fio};
-pub use options::{BenchOptions, PhaseOptions, StreamLoad, StreamOptions, TargetChoice};
+pub use folder::TRACE as TRACE_FILE;
+pub use listener::{BenchListener, PhaseStart, UnheardBench};
+pub use options::{BenchOptions, ExpectedDevice, PhaseOptions, StreamLoad, StreamOptions, TargetChoice};
 pub use overwriting::{OverwrittenTarget, overwritten};
 pub use page::interval_plots;
 pub use phases::{PhaseFigures, SteadyChangeFigures, SteadyFigures, StreamFigures};
-pub use plan_file::{PlanOverrides, document as plan_document, page as plan_page, read as read_plan, read_text as read_plan_text};
+pub use plan_file::{
+    PlanOverrides, document as plan_document, page as plan_page, read as read_plan,
+    read_text as read_plan_text,
+};
 pub use rates::{FoundRateFigures, OfferedRate, TrialFigures, with_rates};
 pub use repeated::{RepeatedFigure, RepeatedFigures};
+pub use run_document::{RunFacts, RunHost, RunSource, RunState, RunTarget};
 pub use seeklab_bench::{Late, Ramp, SteadyFigure, SteadyRule};
 pub use served_page::BenchPage;
 pub use state_check::{StateCheckFigures, StateCheckOptions, StateCheckResult, check_state};
@@ -78,7 +87,7 @@ pub struct BenchResult {
     pub page: Page,
     /// The same as fio 3 writes it (`json+`); null of several streams.
     pub fio: Value,
-    /// Failure to write the trace.
+    /// Failure to write the trace or the folder.
     pub write_failure: Option<Failure>,
     /// The failed check: a target that holds requests, fails as a whole, or was not measured to the end.
     pub failure: Option<Failure>,
@@ -111,12 +120,37 @@ pub fn bench_with(
     let mut search = options.find_rate.map(|bound| RateSearch::new(options, bound)).transpose()?;
     let loads = loads(options)?;
     check_outputs(options)?;
-    let mut targets = targets::ready(session, options, &loads)?;
+    let targets = targets::ready(session, options, &loads)?;
     drop(loads);
-    let mut course = Course::new(session, options, listener);
+    let mut folder = RunFolder::begin(session, options, &targets)?;
+    let result = run((session, listener), options, search.as_mut(), targets, folder.as_mut());
+    match (folder, result) {
+        (None, result) => result,
+        (Some(folder), Ok(mut result)) => {
+            let written = folder.finish(&result.figures, result.failure.as_ref());
+            result.write_failure =
+                Failure::all(result.write_failure.into_iter().chain(written.err()).collect());
+            Ok(result)
+        }
+        (Some(folder), Err(failure)) => {
+            folder.fail(&failure);
+            Err(failure)
+        }
+    }
+}
+
+/// Measures the targets, which are ready.
+fn run(
+    (session, listener): (&Session, &mut dyn BenchListener),
+    options: &BenchOptions,
+    search: Option<&mut RateSearch>,
+    mut targets: Vec<ReadyTarget>,
+    mut folder: Option<&mut RunFolder>,
+) -> Result<BenchResult, Failure> {
+    let mut course = Course::new(session, options, folder.as_deref_mut(), listener);
     let (mut measured, mut of_measured) =
-        measure(session, options, search.as_ref(), &mut targets, &mut course)?;
-    let found = match &mut search {
+        measure(session, options, search.as_deref(), &mut targets, &mut course)?;
+    let found = match search {
         None => None,
         Some(search) => loop {
             let is_over = measured
@@ -135,6 +169,9 @@ pub fn bench_with(
     };
     let options = &of_measured;
     let write_failure = course.finish();
+    if let Some(folder) = folder {
+        folder.complete(options, &measured.phases);
+    }
     drop(targets);
     let address = &options.targets[0].address;
     let wrong = measured.findings.as_ref().and_then(|findings| verification::failure(address, findings));
@@ -273,14 +310,7 @@ fn check_outputs(options: &BenchOptions) -> Result<(), Failure> {
         return Err(Failure::new("--report: is the file of --record").hint("name another file"));
     }
     if let Some(folder) = &options.folder {
-        let run = folder.join("run.json");
-        if run.exists() {
-            return Err(Failure::new(format!("{}: holds the results of another run", folder.display()))
-                .hint("name another folder"));
-        }
-        std::fs::create_dir_all(folder)
-            .map_err(|error| Failure::from(error).context(format!("{}: cannot be made", folder.display())))?;
-        check_writable(&run)?;
+        folder::check(folder, options.fresh)?;
     }
     Ok(())
 }
@@ -319,5 +349,5 @@ fn trace(
         let bytes = space.capacity_blocks.saturating_mul(space.block_size.as_bytes());
         metadata.set_capacity(index as u16, ByteSize::from_bytes(bytes));
     }
-    session.create_trace(path, None, &metadata).map(Some)
+    session.create_saved_trace(path, &metadata).map(Some)
 }

@@ -46,6 +46,10 @@ pub struct BenchOptions {
     pub report: Option<PathBuf>,
     /// Folder for the results.
     pub folder: Option<PathBuf>,
+    /// Replace the results of another run that the folder holds.
+    pub fresh: bool,
+    /// Folder of the run that this one repeats.
+    pub rerun_of: Option<PathBuf>,
     /// Send a line of figures to the listener at the end of every interval.
     pub live: bool,
     /// Files that were read for these options, which no output may overwrite.
@@ -65,6 +69,17 @@ pub struct TargetChoice {
     pub buffered: bool,
     /// Make the target, a file of this size, for the run.
     pub create: Option<ByteSize>,
+    /// Device that must be there.
+    pub expected: ExpectedDevice,
+}
+
+/// A device to which a plan is bound. Another one under the same address is refused.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExpectedDevice {
+    /// Serial number [default: any].
+    pub serial: Option<String>,
+    /// Size [default: any].
+    pub capacity: Option<ByteSize>,
 }
 
 /// A phase: streams that run at the same time.
@@ -155,6 +170,31 @@ pub(super) fn seed_of_stream(seed: Seed, phase: usize, stream: usize) -> Seed {
     match (phase, stream) {
         (0, 0) => seed,
         _ => Seed(seed.stream(&format!("bench.phase.{phase}.stream.{stream}")).bits()),
+    }
+}
+
+impl Default for BenchOptions {
+    /// Nothing to measure: targets and phases are missing.
+    fn default() -> Self {
+        Self {
+            title: None,
+            targets: Vec::new(),
+            phases: Vec::new(),
+            repetitions: 1,
+            find_rate: None,
+            seed: Seed(1),
+            pacing: Pacing::Balanced,
+            destroy: Vec::new(),
+            verification: None,
+            record: None,
+            report: None,
+            folder: None,
+            fresh: false,
+            rerun_of: None,
+            live: false,
+            inputs: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 }
 

@@ -119,6 +119,7 @@ impl<'a> Run<'a> {
                 };
                 course.begin_phase(&self.options.phases[phase], repetition, from);
                 let run = self.measure_phase(open, (phase, repetition), from, is_virtual, course)?;
+                course.end_phase(&run);
                 let is_over = run.measurement.is_stopped || run.measurement.failure.is_some();
                 runs.push(run);
                 if is_over || self.session.stop().is_stopped() {

@@ -18,7 +18,7 @@ use seeklab_workloads::{Retries, WorkloadSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::options::{BenchOptions, PhaseOptions, StreamLoad, StreamOptions, TargetChoice};
+use super::options::{BenchOptions, ExpectedDevice, PhaseOptions, StreamLoad, StreamOptions, TargetChoice};
 use crate::devices::Setup;
 use crate::entry::Entry;
 use crate::failure::Failure;
@@ -99,6 +99,14 @@ struct TargetTable {
     /// Make the target, a file of this size, fill it, and remove it at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     create: Option<ByteSize>,
+    /// Serial number that the block device must have. Another device under the address is refused [default: any].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = &"S4EVNX0R112233")]
+    serial: Option<String>,
+    /// Size that the target must have [default: any].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = &"1000204886016B")]
+    capacity: Option<ByteSize>,
 }
 
 /// A phase.
@@ -342,14 +350,8 @@ impl Reading<'_> {
                 PacingName::Balanced => Pacing::Balanced,
                 PacingName::Frugal => Pacing::Frugal,
             }),
-            destroy: Vec::new(),
-            verification: None,
-            record: None,
-            report: None,
-            folder: None,
-            live: false,
             inputs,
-            notes: Vec::new(),
+            ..BenchOptions::default()
         })
     }
 
@@ -514,19 +516,26 @@ struct Targets {
 
 impl Targets {
     fn add(&mut self, name: String, table: TargetTable) {
-        let TargetTable { address, set, buffered, create } = table;
+        let TargetTable { address, set, buffered, create, serial, capacity } = table;
         let overrides = set.into_iter().map(|(key, value)| format!("{key}={value}")).collect();
         let setup = Setup { overrides, ..Setup::default() };
         self.names.push(name);
-        self.choices.push(TargetChoice { address, setup, buffered, create });
+        let expected = ExpectedDevice { serial, capacity };
+        self.choices.push(TargetChoice { address, setup, buffered, create, expected });
         self.is_used.push(false);
     }
 
     /// Place of a target by its name or address.
     fn find(&mut self, name: &str) -> usize {
         let place = self.names.iter().position(|known| known == name).unwrap_or_else(|| {
-            let address = name.to_owned();
-            let table = TargetTable { address, set: BTreeMap::new(), buffered: false, create: None };
+            let table = TargetTable {
+                address: name.to_owned(),
+                set: BTreeMap::new(),
+                buffered: false,
+                create: None,
+                serial: None,
+                capacity: None,
+            };
             self.add(name.to_owned(), table);
             self.names.len() - 1
         });

@@ -3,14 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use seeklab_bench::target::{Opening, SharedModel, Target, TargetKind, TargetOptions};
-use seeklab_bench::{Claim, ClaimOptions, claim};
-use seeklab_core::{Instant, Seed};
+use seeklab_bench::{Claim, ClaimOptions, DeviceIdentity, claim};
+use seeklab_core::{ByteSize, Instant, Seed};
 use seeklab_emulator::clock::Clock;
 
 use super::load::Load;
 use super::made::MadeFile;
-use super::options::{BenchOptions, StreamOptions, TargetChoice};
+use super::options::{BenchOptions, ExpectedDevice, StreamOptions, TargetChoice};
 use super::plan;
+use super::run_document::identity;
 use crate::devices::{Resolved, Setup, resolve};
 use crate::failure::Failure;
 use crate::session::Session;
@@ -24,6 +25,9 @@ pub(super) struct ReadyTarget {
     pub(super) kind: &'static TargetKind,
     /// The model, if it is one.
     pub(super) device: Option<Resolved>,
+    /// Identity of a file or block device.
+    pub(super) identity: Option<DeviceIdentity>,
+    expected: ExpectedDevice,
     inner: String,
     buffered: bool,
     number: usize,
@@ -48,6 +52,7 @@ impl ReadyTarget {
     ) -> Result<Self, Failure> {
         let (kind, inner) = TargetKind::of(&choice.address);
         let device = device(choice, kind, inner)?;
+        check_serial(choice, identity(&choice.address).as_ref())?;
         let made = match choice.create {
             Some(size) => Some(MadeFile::create(session, kind, inner, size)?),
             None => None,
@@ -62,6 +67,8 @@ impl ReadyTarget {
             address: choice.address.clone(),
             kind,
             device,
+            identity: identity(&choice.address),
+            expected: choice.expected.clone(),
             inner: inner.to_owned(),
             buffered: choice.buffered,
             number,
@@ -104,7 +111,50 @@ impl ReadyTarget {
         };
         let opening = Opening { clock: Clock::start(), options: &options, model: &model };
         let targets = (0..stream.threads).map(|_| (self.kind.open)(&self.inner, &opening));
-        Ok(targets.collect::<Result<_, _>>()?)
+        let targets: Vec<Box<dyn Target>> = targets.collect::<Result<_, _>>()?;
+        if let Some(target) = targets.first() {
+            let space = &target.facts().space;
+            let bytes = space.capacity_blocks.saturating_mul(space.block_size.as_bytes());
+            check_capacity(&self.address, &self.expected, bytes)?;
+        }
+        Ok(targets)
+    }
+}
+
+/// Refuses a target without the serial number that is expected, and a file or block device of another size.
+fn check_serial(choice: &TargetChoice, identity: Option<&DeviceIdentity>) -> Result<(), Failure> {
+    let ExpectedDevice { serial, .. } = &choice.expected;
+    if let Some(expected) = serial {
+        let found = identity.and_then(|identity| identity.serial.as_deref());
+        if found != Some(expected.as_str()) {
+            let found = found.map_or_else(
+                || "has no serial number".to_owned(),
+                |serial| format!("has the serial number `{serial}`"),
+            );
+            let problem = format!("`{}`: {found}, and the plan expects `{expected}`", choice.address);
+            return Err(Failure::new(problem).hint(
+                "another device has this address now; name the expected one, or change `serial` in the plan",
+            ));
+        }
+    }
+    match identity {
+        // A link of a new kernel may lead elsewhere: nothing is made, claimed or opened before.
+        Some(identity) if choice.create.is_none() => {
+            check_capacity(&choice.address, &choice.expected, identity.capacity_bytes)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a target of another size than is expected.
+fn check_capacity(address: &str, expected: &ExpectedDevice, bytes: u64) -> Result<(), Failure> {
+    match expected.capacity {
+        Some(expected) if expected.as_bytes() != bytes => {
+            let found = ByteSize::from_bytes(bytes);
+            Err(Failure::new(format!("`{address}`: has {found}, and the plan expects {expected}"))
+                .hint("another target has this address now; name the expected one, or change `capacity` in the plan"))
+        }
+        _ => Ok(()),
     }
 }
 

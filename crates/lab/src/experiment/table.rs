@@ -83,6 +83,9 @@ impl ResultTable {
                 .map(|column| match &column.values {
                     ColumnValues::Text(values) => quoted(&values[row]),
                     ColumnValues::Counts(values) => values[row].to_string(),
+                    ColumnValues::OptionalCounts(values) => {
+                        values[row].map_or_else(String::new, |value| value.to_string())
+                    }
                     // The shortest text that reads back as the same number.
                     ColumnValues::Numbers(values) => {
                         values[row].map_or_else(String::new, |value| value.to_string())
@@ -99,6 +102,7 @@ impl ResultTable {
         let value = |column: &TableColumn, row: usize| match &column.values {
             ColumnValues::Text(values) => values[row].clone().into(),
             ColumnValues::Counts(values) => values[row].into(),
+            ColumnValues::OptionalCounts(values) => values[row].into(),
             ColumnValues::Numbers(values) => values[row].into(),
         };
         (0..self.rows())

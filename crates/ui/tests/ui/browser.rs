@@ -20,8 +20,11 @@ fn plan_is_composed_run_watched_and_compared_in_a_browser() {
 
     // The form has what the schema declares, and what the text says.
     browser.wait(STATE, |state| state == "idle");
-    browser.wait("document.querySelectorAll('#form [name=\"phases[0].streams[0].workload\"]').length", |n| n == 1);
-    let keys = "return [...document.querySelectorAll('#form [name^=\"phases[0].\"]')].map((one) => one.name);";
+    browser.wait("document.querySelectorAll('#form [name=\"phases[0].streams[0].workload\"]').length", |n| {
+        n == 1
+    });
+    let keys =
+        "return [...document.querySelectorAll('#form [name^=\"phases[0].\"]')].map((one) => one.name);";
     let keys = browser.script(keys);
     let schema = seeklab_lab::bench::plan_document();
     let declared = schema["properties"]["phases"]["items"]["properties"].as_object().unwrap();
@@ -58,7 +61,8 @@ fn plan_is_composed_run_watched_and_compared_in_a_browser() {
         assert_eq!(browser.script(&format!("return {STATE};")), "done");
     }
     // Every chart has axes, and every curve has the 20 intervals of the run.
-    let charts = browser.wait("document.querySelectorAll('#live-charts figure svg[role=img]').length", |charts| charts != 0);
+    let charts = browser
+        .wait("document.querySelectorAll('#live-charts figure svg[role=img]').length", |charts| charts != 0);
     assert_eq!(charts, 5);
     let drawn = browser.wait(
         "document.querySelector('#live-charts figure svg[role=img] g path').getAttribute('d').split('L').length",
@@ -68,11 +72,16 @@ fn plan_is_composed_run_watched_and_compared_in_a_browser() {
     assert_eq!(browser.script("return document.querySelectorAll('#tiles .tile').length;"), 11);
 
     // One over the other.
-    for box_ in browser.script("return [...document.querySelectorAll('#runs input')].map((one) => one.name);").as_array().unwrap() {
+    for box_ in browser
+        .script("return [...document.querySelectorAll('#runs input')].map((one) => one.name);")
+        .as_array()
+        .unwrap()
+    {
         browser.click(&format!("[name='{}']", box_.as_str().unwrap()));
     }
     browser.click("#compare");
-    let columns = "[...document.querySelectorAll('#overlay-table thead th')].map((one) => one.textContent).join()";
+    let columns =
+        "[...document.querySelectorAll('#overlay-table thead th')].map((one) => one.textContent).join()";
     browser.wait(columns, |columns| columns == "figure,A,B,change %");
     let legend = "document.querySelector('#overlay-charts .legend').textContent";
     browser.wait(legend, |legend| legend == "A carried outA failedB carried outB failed");
@@ -91,7 +100,9 @@ fn plan_is_composed_run_watched_and_compared_in_a_browser() {
     // The report and the page draw with one script.
     let id = browser.script("return document.querySelector('#runs button').name.replace('open-', '');");
     browser.open(&server.url(&format!("report?run={}", id.as_str().unwrap())));
-    browser.wait("document.querySelectorAll('figure svg[role=img]').length", |charts| charts.as_u64() >= Some(5));
+    browser.wait("document.querySelectorAll('figure svg[role=img]').length", |charts| {
+        charts.as_u64() >= Some(5)
+    });
     assert_eq!(browser.errors(), [""; 0]);
 }
 
@@ -103,9 +114,11 @@ fn page_fits_the_width_of_a_phone() {
     server.start(PLAN, &[]);
     server.end_of_run();
     browser.open(&server.page.url);
-    browser.wait("document.querySelectorAll('#live-charts figure svg[role=img]').length", |charts| charts == 5);
+    browser
+        .wait("document.querySelectorAll('#live-charts figure svg[role=img]').length", |charts| charts == 5);
     browser.wait("document.querySelectorAll('#form input').length", |fields| fields.as_u64() > Some(10));
-    let overflow = browser.script("return document.documentElement.scrollWidth - document.documentElement.clientWidth;");
+    let overflow =
+        browser.script("return document.documentElement.scrollWidth - document.documentElement.clientWidth;");
     assert_eq!(overflow, 0, "nothing is wider than the window");
     assert_eq!(browser.errors(), [""; 0]);
 }

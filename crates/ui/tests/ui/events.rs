@@ -23,12 +23,13 @@ fn run_on_a_model_sends_the_figures_that_its_document_has() {
     let end = &events.last().unwrap().data;
     assert_eq!((&end["end"], &end["saved"]), (&"done".into(), &true.into()), "{end}");
     let run: Value =
-        serde_json::from_str(&std::fs::read_to_string(server.runs().join(&id).join("run.json")).unwrap()).unwrap();
-    assert_eq!(run["plan"], PLAN);
-    assert_eq!(run["results"]["schema"], 1);
+        serde_json::from_str(&std::fs::read_to_string(server.runs().join(&id).join("run.json")).unwrap())
+            .unwrap();
+    assert_eq!(run["schema"], 1);
+    assert_eq!(std::fs::read_to_string(server.runs().join(&id).join("plan.toml")).unwrap(), PLAN);
     let intervals = named(&events, "interval");
     let sent: Vec<&Value> = intervals.iter().map(|event| &event.data["figures"]).collect();
-    let saved: Vec<&Value> = run["results"]["intervals"].as_array().unwrap().iter().collect();
+    let saved: Vec<&Value> = run["intervals"].as_array().unwrap().iter().collect();
     assert_eq!(sent.len(), 20);
     assert_eq!(sent, saved);
     // The points are those of the charts that the begin describes.
@@ -74,13 +75,15 @@ fn stop_ends_a_run_with_its_report() {
     assert_eq!(server.post("api/stop", &Value::Null).0, 409, "there is nothing to stop");
     let id = server.start(LONG_PLAN, &[]);
     server.events(None).until("interval");
-    let (status, answer) =
-        server.post("api/start", &serde_json::json!({ "toml": PLAN, "destroy": [] }));
+    let (status, answer) = server.post("api/start", &serde_json::json!({ "toml": PLAN, "destroy": [] }));
     assert_eq!(status, 409, "{answer}");
     assert!(answer["problem"]["message"].as_str().unwrap().contains("under way"), "{answer}");
     assert_eq!(server.post("api/stop", &Value::Null).0, 202);
     let end = server.end_of_run();
-    assert_eq!((&end["end"], &end["saved"], &end["problem"]), (&"stopped".into(), &true.into(), &Value::Null));
+    assert_eq!(
+        (&end["end"], &end["saved"], &end["problem"]),
+        (&"stopped".into(), &true.into(), &Value::Null)
+    );
     let runs = server.document("api/runs");
     assert_eq!(runs["runs"][0]["id"], id.as_str());
     assert_eq!(runs["runs"][0]["stopped"], true);

@@ -94,7 +94,8 @@ fn plan_is_checked_by_the_parser_of_bench_and_written_from_the_form() {
     assert_eq!(answer["plan"]["title"], "Twenty seconds", "the form is filled as far as the text is TOML");
     let (status, answer) = server.post("api/start", &json!({ "toml": "phases = 1" }));
     assert_eq!((status, &answer["problem"]["line"]), (422, &json!(1)), "{answer}");
-    let plan = json!({ "phases": [{ "streams": [{ "target": "null", "workload": "random,size=4KiB,closed=1" }] }] });
+    let plan =
+        json!({ "phases": [{ "streams": [{ "target": "null", "workload": "random,size=4KiB,closed=1" }] }] });
     let (_, answer) = server.post("api/write", &json!({ "plan": plan }));
     assert!(answer["problem"].is_null(), "{answer}");
     assert_eq!(answer["plan"], plan, "it comes back from the text");

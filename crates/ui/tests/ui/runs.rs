@@ -44,22 +44,28 @@ fn saved_runs_are_listed_opened_and_laid_over_each_other() {
         assert_eq!(server.end_of_run()["end"], "done");
     }
     let runs = server.document("api/runs");
-    let listed: Vec<&str> = runs["runs"].as_array().unwrap().iter().map(|run| run["id"].as_str().unwrap()).collect();
+    let listed: Vec<&str> =
+        runs["runs"].as_array().unwrap().iter().map(|run| run["id"].as_str().unwrap()).collect();
     assert_eq!(listed.len(), 2);
     assert!(ids.iter().all(|id| listed.contains(&id.as_str())));
     assert_eq!(runs["runs"][0]["title"], "Twenty seconds");
     let opened = server.document(&format!("api/overlay?run={}", ids[0]));
     assert_eq!(opened["runs"][0]["plan"], PLAN);
     let both = server.document(&format!("api/overlay?run={}&other={}", ids[0], ids[1]));
-    let row = both["rows"].as_array().unwrap().iter().find(|row| row["name"] == "requests per second").unwrap();
-    let values: Vec<f64> = row["values"].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect();
+    let row =
+        both["rows"].as_array().unwrap().iter().find(|row| row["name"] == "requests per second").unwrap();
+    let values: Vec<f64> =
+        row["values"].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect();
     assert!((40.0..60.0).contains(&values[0]) && (70.0..90.0).contains(&values[1]), "{values:?}");
     let change = 100.0 * (values[1] - values[0]) / values[0];
     assert!((row["change_pct"].as_f64().unwrap() - change).abs() < 1e-9);
     assert_eq!(both["charts"][0]["chart"]["series"].as_array().unwrap().len(), 4);
     // The command of a run measures its plan again.
     let command = opened["runs"][0]["command"].as_str().unwrap();
-    assert!(command.starts_with("seeklab bench ") && command.ends_with(&format!("{}/plan.toml", ids[0])), "{command}");
+    assert!(
+        command.starts_with("seeklab bench ") && command.ends_with(&format!("{}/plan.toml", ids[0])),
+        "{command}"
+    );
 
     let mut report = server.get_url(&server.url(&format!("report?run={}", ids[0])), &[]);
     let policy = report.headers()["content-security-policy"].to_str().unwrap().to_owned();
@@ -94,7 +100,10 @@ fn samples(text: &str) -> BTreeMap<String, f64> {
         assert_eq!(name.ends_with("_total"), kind == "counter", "{line}");
         if let Some((_, labels)) = key.split_once('{') {
             let (label, text) = labels.strip_suffix('}').expect(line).split_once('=').expect(line);
-            assert!(!label.is_empty() && text.len() > 2 && text.starts_with('"') && text.ends_with('"'), "{line}");
+            assert!(
+                !label.is_empty() && text.len() > 2 && text.starts_with('"') && text.ends_with('"'),
+                "{line}"
+            );
         }
         assert!(samples.insert(key.to_owned(), value.parse().expect(line)).is_none(), "{line}: twice");
     }
@@ -106,7 +115,9 @@ fn metrics_have_the_run_under_way_and_the_last_one() {
     let server = Server::new();
     let metrics = || {
         let mut response = server.get_url(&server.page.metrics_url, &[]);
-        assert!(response.headers()["content-type"].to_str().unwrap().starts_with("text/plain; version=0.0.4"));
+        assert!(
+            response.headers()["content-type"].to_str().unwrap().starts_with("text/plain; version=0.0.4")
+        );
         samples(&response.body_mut().read_to_string().unwrap())
     };
     let idle = metrics();
@@ -116,7 +127,7 @@ fn metrics_have_the_run_under_way_and_the_last_one() {
     let id = server.start(PLAN, &[]);
     server.end_of_run();
     let run = fs::read_to_string(server.runs().join(id).join("run.json")).unwrap();
-    let results = serde_json::from_str::<Value>(&run).unwrap()["results"].take();
+    let results: Value = serde_json::from_str(&run).unwrap();
     let ended = metrics();
     let figure = |key: &str| results[key].as_f64().unwrap();
     assert_eq!(ended["seeklab_bench_requests_total"], figure("requests"));

@@ -26,10 +26,17 @@ pub(crate) struct Browser {
 impl Browser {
     /// Starts a browser; `None`, with a line, if chromium or its driver is not installed.
     pub(crate) fn start(test: &str, width: u32, height: u32) -> Option<Self> {
-        let mut driver = match Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn() {
+        let mut driver = match Command::new("chromedriver")
+            .arg("--port=0")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+        {
             Ok(driver) => driver,
             Err(error) => {
-                eprintln!("{test}: skipped, chromedriver cannot be started (Debian: chromium-driver): {error}");
+                eprintln!(
+                    "{test}: skipped, chromedriver cannot be started (Debian: chromium-driver): {error}"
+                );
                 return None;
             }
         };
@@ -38,7 +45,8 @@ impl Browser {
         let port = loop {
             line.clear();
             assert!(printed.read_line(&mut line).unwrap() > 0, "chromedriver ended before it was ready");
-            if let Some((_, port)) = line.trim_end().trim_end_matches('.').split_once("successfully on port ") {
+            if let Some((_, port)) = line.trim_end().trim_end_matches('.').split_once("successfully on port ")
+            {
                 break port.to_owned();
             }
         };

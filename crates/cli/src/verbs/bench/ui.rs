@@ -43,11 +43,8 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
-        let options = UiOptions {
-            address: SocketAddr::new(self.address, self.port),
-            runs: self.runs,
-            plan: self.plan,
-        };
+        let options =
+            UiOptions { address: SocketAddr::new(self.address, self.port), runs: self.runs, plan: self.plan };
         serve(session, &options, |page| {
             if !self.address.is_loopback() {
                 session.warn(format!(

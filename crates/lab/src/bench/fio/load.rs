@@ -17,9 +17,10 @@ use seeklab_core::{
     Workload,
 };
 use seeklab_workloads::AddressSpace;
+use serde::{Deserialize, Serialize};
 
 /// Size of a request and its share.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct FioSize {
     /// Size in bytes.
     pub bytes: u64,
@@ -28,7 +29,7 @@ pub struct FioSize {
 }
 
 /// Arrivals of a job.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum FioArrivals {
     /// So many outstanding; each next one after a completion and the think time.
     Closed {
@@ -47,7 +48,7 @@ pub enum FioArrivals {
 }
 
 /// The requests of a job.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FioLoad {
     /// Name of the job.
     pub name: String,

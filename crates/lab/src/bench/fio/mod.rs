@@ -20,7 +20,7 @@ use seeklab_core::{ByteSize, Duration, Seed};
 use seeklab_emulator::clock::Pacing;
 use seeklab_workloads::Retries;
 
-use super::options::{BenchOptions, PhaseOptions, StreamLoad, StreamOptions, TargetChoice};
+use super::options::{BenchOptions, ExpectedDevice, PhaseOptions, StreamLoad, StreamOptions, TargetChoice};
 use super::plan_file::PlanOverrides;
 use crate::devices::Setup;
 use crate::failure::Failure;
@@ -81,14 +81,9 @@ pub fn read(
         find_rate: None,
         seed: overrides.seed.unwrap_or(Seed(1)),
         pacing: overrides.pacing.unwrap_or(Pacing::Balanced),
-        destroy: Vec::new(),
-        verification: None,
-        record: None,
-        report: None,
-        folder: None,
-        live: false,
         inputs: vec![path.to_owned()],
         notes,
+        ..BenchOptions::default()
     })
 }
 
@@ -218,6 +213,7 @@ impl Building<'_> {
             setup: Setup::default(),
             buffered: !job.is_direct,
             create,
+            expected: ExpectedDevice::default(),
         });
         Ok(self.targets.len() - 1)
     }

@@ -1,0 +1,72 @@
+//! Space that is kept free for the end of a run, so that its results fit on a disk that becomes full.
+
+use std::fs::{self, File, OpenOptions};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
+
+/// Name of the file that takes the space.
+const FILE: &str = ".reserve";
+/// Space at the begin.
+const BYTES_MIN: u64 = 1 << 20;
+/// Space for each byte that was appended so far: the results at the end have the same figures in other forms.
+const PER_BYTE: u64 = 3;
+
+/// A file without contents that takes space. It is removed when this is dropped.
+#[derive(Debug)]
+pub(super) struct Reserve {
+    path: PathBuf,
+    file: Option<File>,
+    bytes: u64,
+    appended: u64,
+    is_full: bool,
+}
+
+impl Reserve {
+    /// Takes the first space in `folder`. A file system that cannot reserve space has none.
+    pub(super) fn take(folder: &Path) -> Self {
+        let path = folder.join(FILE);
+        let file = OpenOptions::new().write(true).create(true).truncate(true).open(&path).ok();
+        let mut this = Self { path, file, bytes: 0, appended: 0, is_full: false };
+        this.grow(BYTES_MIN);
+        this
+    }
+
+    /// Bytes were appended to the folder. Returns true if the disk became full just now.
+    pub(super) fn appended(&mut self, bytes: usize) -> bool {
+        self.appended += bytes as u64;
+        if self.appended * PER_BYTE <= self.bytes || self.is_full {
+            return false;
+        }
+        self.grow(self.bytes * 2);
+        self.is_full
+    }
+
+    /// True if there is no space left beside this.
+    pub(super) const fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// Bytes could not be appended.
+    pub(super) const fn set_full(&mut self) {
+        self.is_full = true;
+    }
+
+    fn grow(&mut self, bytes: u64) {
+        let Some(file) = &self.file else { return };
+        match fallocate(file, FallocateFlags::empty(), 0, bytes) {
+            Ok(()) => self.bytes = bytes,
+            Err(Errno::NOSPC | Errno::DQUOT) => self.is_full = true,
+            // Not every file system can.
+            Err(_) => self.file = None,
+        }
+    }
+}
+
+impl Drop for Reserve {
+    fn drop(&mut self) {
+        // A file that stays says nothing wrong.
+        let _ = fs::remove_file(&self.path);
+    }
+}
