@@ -50,9 +50,9 @@ const seeklabForm = (() => {
   function range(schema) {
     const [min, max, unit] = ["minimum", "maximum", "x-unit"].map((key) => find(schema, key));
     const least = find(schema, "x-minimum");
-    if (least !== undefined) return `at least ${least}`;
-    if (max !== undefined) return `${min ?? 0} to ${max}${unit ? ` ${unit}` : ""}`;
-    return unit ? `number of ${unit}` : "";
+    if (least !== undefined) return `At least ${least}.`;
+    if (max !== undefined) return `${min ?? 0} to ${max}${unit ? ` ${unit}` : ""}.`;
+    return "";
   }
 
   function placeholder(schema) {
@@ -60,6 +60,15 @@ const seeklabForm = (() => {
     if (value !== undefined && !isObject(value)) return String(value);
     const example = find(schema, "examples")?.[0];
     return example === undefined ? "" : `e.g. ${example}`;
+  }
+
+  // Text whose words in backticks are code.
+  function prose(place, text) {
+    place.replaceChildren();
+    text.split("`").forEach((part, index) => {
+      if (index % 2) block(place, "code", "", part);
+      else place.append(part);
+    });
   }
 
   class Form {
@@ -150,8 +159,7 @@ const seeklabForm = (() => {
       const chosen = () => choices(schema).find(([name]) => name === input.value)?.[1];
       const about = block(label, "small", "");
       const explain = () => {
-        const texts = [schema.description, range(schema), chosen()].filter(Boolean);
-        about.textContent = texts.map((text) => (/[.\]]$/.test(text) ? text : `${text}.`)).join(" ");
+        prose(about, [schema.description, range(schema), chosen()].filter(Boolean).join(" "));
       };
       explain();
       input.addEventListener("input", () => {
@@ -168,7 +176,7 @@ const seeklabForm = (() => {
     frame(parent, title, schema) {
       const frame = block(parent, "fieldset");
       const legend = block(frame, "legend", "", title);
-      if (schema.description) block(frame, "small", "", schema.description);
+      if (schema.description) prose(block(frame, "small"), schema.description);
       return { frame, legend };
     }
 
@@ -189,7 +197,7 @@ const seeklabForm = (() => {
       const entries = Array.isArray(holder[key]) ? holder[key] : [];
       const isUsed = entries.length > 0 || (find(schema, "minItems") ?? 0) > 0 || path.includes("[");
       const { frame } = isUsed ? this.frame(parent, key, schema) : { frame: this.details(parent, path, `${key}: none`) };
-      if (!isUsed) block(frame, "small", "", schema.description);
+      if (!isUsed) prose(block(frame, "small"), schema.description);
       entries.forEach((entry, index) => {
         const at = `${path}[${index}]`;
         const part = block(frame, "fieldset");
@@ -212,7 +220,7 @@ const seeklabForm = (() => {
       const tables = isObject(holder[key]) ? holder[key] : {};
       const names = Object.keys(tables);
       const { frame } = names.length ? this.frame(parent, key, schema) : { frame: this.details(parent, path, `${key}: none`) };
-      if (!names.length) block(frame, "small", "", schema.description);
+      if (!names.length) prose(block(frame, "small"), schema.description);
       for (const name of names) {
         const part = block(frame, "fieldset");
         const legend = block(part, "legend", "", `${key.replace(/s$/, "")} ${name}`);
@@ -238,7 +246,7 @@ const seeklabForm = (() => {
       const names = Object.keys(texts);
       const frame = this.details(parent, path, `${key}: ${names.length || "none"}`);
       if (names.length) frame.open = true;
-      block(frame, "small", "", schema.description);
+      prose(block(frame, "small"), schema.description);
       for (const name of names) {
         const row = block(frame, "div", "pair");
         block(row, "span", "key", name);

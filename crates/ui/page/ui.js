@@ -66,7 +66,8 @@
 
   const toml = $("toml");
   let form;
-  let checks = 0;
+  let version = 0;
+  let checkedVersion = 0;
   let waiting;
   let checked = { overwritten: [] };
   let isRunning = false;
@@ -110,39 +111,35 @@
 
   function showButtons() {
     const isConfirmed = confirmations().every((input) => input.value === input.name);
-    $("start").disabled = isRunning || Boolean(checked.problem) || !isConfirmed || checks > 0;
+    $("start").disabled = isRunning || Boolean(checked.problem) || !isConfirmed || checkedVersion !== version;
     $("stop").disabled = !isRunning;
   }
 
-  // Sends the plan behind the last change, and ignores answers to earlier ones.
-  function later(act) {
+  // Sends the plan behind the last change, and shows the answer unless there was another change meanwhile.
+  function later(send, show) {
     clearTimeout(waiting);
-    checks += 1;
+    version += 1;
     showButtons();
     waiting = setTimeout(async () => {
-      const mine = checks;
-      const answer = await act().catch(() => undefined);
-      if (mine !== checks) return;
-      checks = 0;
-      if (answer) showChecked(answer);
-      showButtons();
+      const mine = version;
+      const answer = await send().catch(() => undefined);
+      if (mine !== version || !answer) return;
+      checkedVersion = mine;
+      show(answer);
+      showChecked(answer);
     }, CHECK_DELAY_MS);
   }
 
   function formChanged() {
-    later(async () => {
-      const answer = await call("api/write", { plan: form.plan });
+    later(() => call("api/write", { plan: form.plan }), (answer) => {
       if (answer.toml !== undefined) toml.value = answer.toml;
-      return answer;
     });
   }
 
   function tomlChanged() {
     showLines();
-    later(async () => {
-      const answer = await call("api/check", { toml: toml.value });
+    later(() => call("api/check", { toml: toml.value }), (answer) => {
       if (answer.plan) form.show(answer.plan);
-      return answer;
     });
   }
 
