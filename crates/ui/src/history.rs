@@ -4,7 +4,7 @@
 //! run ─▶ push ─▶ [begin] [ … the last EVENTS_MAX … ] ─▶ one cursor for each client
 //! ```
 //! A client has a place in the history, and nothing is kept for it. So a client that does not read costs the run nothing: it
-//! is told how many events it has missed when it goes on.
+//! hears how many events it has missed when it goes on.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn client_that_did_not_read_is_told_of_what_it_missed_and_keeps_nothing_back() {
+    fn client_that_did_not_read_hears_how_much_it_missed_and_keeps_nothing_back() {
         let history = Arc::new(History::new());
         history.begin(event(0));
         let mut slow = history.cursor(None);

@@ -92,11 +92,10 @@ impl Metrics {
     }
 
     /// An interval is over.
-    pub(crate) fn interval(&self, figures: &IntervalFigures) {
+    pub(crate) fn interval(&self, figures: &IntervalFigures, bytes: u64) {
         let mut inner = self.lock();
-        let bytes = figures.mib_per_second.unwrap_or(0.0) * figures.length_s * f64::from(1 << 20);
         inner.requests += figures.requests;
-        inner.bytes += bytes.round() as u64;
+        inner.bytes += bytes;
         inner.retries += figures.retries;
         inner.dropped += figures.dropped_requests;
         for (sum, (name, count)) in inner.errors.iter_mut().zip(figures.statuses.by_name()) {

@@ -42,7 +42,7 @@ struct State {
 #[derive(Debug)]
 struct CurrentRun {
     stop: Stop,
-    /// False as soon as clients are told of the end.
+    /// False as soon as clients hear of the end.
     is_under_way: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
@@ -143,7 +143,7 @@ impl Runner {
         };
         if let Some(run) = run {
             run.stop.stop();
-            // A thread that panicked has told its clients.
+            // The clients have heard of its end.
             let _ = run.thread.join();
         }
     }
@@ -236,8 +236,8 @@ impl BenchListener for Watcher<'_> {
         self.metrics.phase();
     }
 
-    fn interval(&mut self, figures: &IntervalFigures) {
-        self.metrics.interval(figures);
+    fn interval(&mut self, figures: &IntervalFigures, bytes: u64) {
+        self.metrics.interval(figures, bytes);
         // The points of the saved report's curves, one for each series.
         let plots = interval_plots(std::slice::from_ref(figures));
         let points: Vec<Vec<Option<(f64, f64)>>> = plots

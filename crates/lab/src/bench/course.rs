@@ -75,7 +75,8 @@ impl<'a> Course<'a> {
 
 impl Listener for Course<'_> {
     fn interval(&mut self, interval: &Interval) {
-        self.listener.interval(&IntervalFigures::of(interval).behind(self.from));
+        let figures = IntervalFigures::of(interval).behind(self.from);
+        self.listener.interval(&figures, interval.part.bytes());
         let line = line(interval);
         self.progress.figures(&line);
         if self.options.live {

@@ -12,8 +12,8 @@ pub trait BenchListener {
     /// A phase begins.
     fn phase(&mut self, _phase: &PhaseStart<'_>) {}
 
-    /// An interval is over: the figures of `BenchFigures::intervals`, one by one.
-    fn interval(&mut self, _figures: &IntervalFigures) {}
+    /// An interval is over: the figures of `BenchFigures::intervals`, one by one, and the bytes that were read and written.
+    fn interval(&mut self, _figures: &IntervalFigures, _bytes: u64) {}
 }
 
 /// Begin of a phase.

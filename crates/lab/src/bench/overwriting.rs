@@ -15,7 +15,7 @@ use crate::failure::Failure;
 pub struct OverwrittenTarget {
     /// Address of the target.
     pub address: String,
-    /// The refusal without the name: the contents that would be lost, or the user because of whom nothing is written at all.
+    /// The refusal without the name: the contents that would be lost, or the program that uses it, so that nothing is written at all.
     pub refusal: Failure,
 }
 

@@ -160,7 +160,7 @@ pub(crate) struct Event {
 
 /// The events of a client.
 pub(crate) struct Events {
-    lines: BufReader<Box<dyn std::io::Read>>,
+    lines: BufReader<Box<dyn std::io::Read + Send>>,
 }
 
 impl Iterator for Events {
