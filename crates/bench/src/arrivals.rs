@@ -48,6 +48,20 @@ pub(crate) struct Arrivals {
     queue: VecDeque<Arrived>,
     /// Changes of class that the target has not heard of.
     changes: Vec<Reclassification>,
+    rest: Rest,
+}
+
+/// What the workload had still to make when the arrivals ended.
+#[derive(Debug, Clone, Copy)]
+struct Rest {
+    next: Next,
+    end: Instant,
+}
+
+impl Default for Rest {
+    fn default() -> Self {
+        Self { next: Next::Finished, end: Instant::ZERO }
+    }
 }
 
 impl Arrivals {
@@ -59,6 +73,7 @@ impl Arrivals {
             reached: Instant::ZERO,
             queue: VecDeque::with_capacity(1024),
             changes: Vec::new(),
+            rest: Rest::default(),
         }
     }
 
@@ -144,18 +159,33 @@ impl Arrivals {
         self.changes.drain(..)
     }
 
-    /// Ends the arrivals before `end`: counts those that wait and those still to come before it.
+    /// Ends the arrivals before `end`. Returns the number of those that wait.
     pub(crate) fn end_before(&mut self, end: Instant) -> u64 {
-        let mut unissued = 0;
-        loop {
-            unissued += self.queue.iter().filter(|arrived| arrived.intended < end).count() as u64;
-            self.queue.clear();
+        self.rest = Rest { next: std::mem::replace(&mut self.next, Next::Finished), end };
+        self.take_waiting(end)
+    }
+
+    /// Counts the arrivals before the end that the workload had still to make, but at most about `max` of them.
+    pub(crate) fn count_rest(&mut self, max: u64) -> u64 {
+        let Rest { next, end } = std::mem::take(&mut self.rest);
+        self.next = next;
+        let mut count = 0;
+        while count < max {
             self.advance_before(end);
-            if self.queue.is_empty() {
-                self.next = Next::Finished;
-                return unissued;
+            match self.take_waiting(end) {
+                0 => break,
+                waiting => count += waiting,
             }
         }
+        self.next = Next::Finished;
+        count
+    }
+
+    /// Takes the arrivals that wait. Returns the number of those before `end`.
+    fn take_waiting(&mut self, end: Instant) -> u64 {
+        let waiting = self.queue.iter().filter(|arrived| arrived.intended < end).count() as u64;
+        self.queue.clear();
+        waiting
     }
 }
 
@@ -221,13 +251,15 @@ mod tests {
 
     #[test]
     fn arrivals_before_the_end_are_counted_though_they_were_never_taken() {
-        let mut arrivals = arrivals(1 << 20);
-        arrivals.advance(Instant::from_ns(35));
-        arrivals.pop();
-        assert_eq!(
-            arrivals.end_before(Instant::from_ns(10 * (QUEUE_MAX as u64 + 100))),
-            QUEUE_MAX as u64 + 99
-        );
-        assert!(arrivals.is_finished());
+        let count = |max| {
+            let mut arrivals = arrivals(1 << 20);
+            arrivals.advance(Instant::from_ns(35));
+            arrivals.pop();
+            let waiting = arrivals.end_before(Instant::from_ns(10 * (QUEUE_MAX as u64 + 100)));
+            assert!(arrivals.is_finished());
+            (waiting, arrivals.count_rest(max))
+        };
+        assert_eq!(count(u64::MAX), (3, QUEUE_MAX as u64 + 96));
+        assert_eq!(count(1), (3, QUEUE_MAX as u64), "no longer than that");
     }
 }

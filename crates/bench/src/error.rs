@@ -29,6 +29,12 @@ pub enum TargetError {
     /// An error of the client of a server.
     #[error(transparent)]
     Client(#[from] seeklab_emulator::client::ClientError),
+    /// The target was away for long, and nothing else ends the measurement.
+    #[error("no connection for {} s", seconds)]
+    Away {
+        /// Time for which it was away.
+        seconds: u64,
+    },
     /// A model did not take a request.
     #[error("`{target}`: request {request}: {rejected}")]
     Rejected {

@@ -20,6 +20,15 @@ pub struct Interval {
     pub silent_threads: u32,
 }
 
+impl Interval {
+    /// Adds the figures of the interval that follows.
+    pub(crate) fn join(&mut self, later: &Self) {
+        self.part.merge_later(&later.part);
+        self.streams.iter_mut().zip(&later.streams).for_each(|(part, later)| part.merge_later(later));
+        self.silent_threads = later.silent_threads;
+    }
+}
+
 /// A request that the target never returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unfinished {
@@ -50,12 +59,16 @@ pub struct Totals {
     pub end: Instant,
     /// Requests that arrived in the duration and were never issued.
     pub unissued: u64,
+    /// True if there were more of them: they are not counted one by one without end.
+    pub has_more_unissued: bool,
     /// Requests that the target never returned.
     pub unfinished: Vec<Unfinished>,
     /// Threads that did not come back from their target.
     pub silent_threads: u32,
     /// Connections that were remade.
     pub reconnections: u64,
+    /// Longest time at the end for which a thread had no connection.
+    pub away: Option<Duration>,
     /// Cost of measuring; `None` in virtual time.
     pub cost: Option<Cost>,
 }
@@ -81,7 +94,7 @@ pub struct Measurement {
     pub totals: Totals,
     /// Figures of each stream, without the cost of measuring.
     pub streams: Vec<Totals>,
-    /// Figures over time.
+    /// Figures over time. The last one of very many includes all that follow it.
     pub intervals: Vec<Interval>,
     /// The rounds of a plan that ends in the steady state.
     pub steady: Option<SteadyTrack>,

@@ -62,7 +62,7 @@ pub struct Part {
     pub oldest: Option<Duration>,
     /// Attempts of at least a second of age at the end of the interval.
     pub hung: u64,
-    /// Longest time without a completion while requests were under way, on a thread.
+    /// Longest time without a completion while requests were under way or waited, on a thread.
     pub pause: Duration,
     /// The last completion.
     pub last_completion: Option<Instant>,

@@ -39,6 +39,8 @@ pub struct Plan {
     pub ramp: Ramp,
     /// Length of an interval of the figures over time [default: one interval].
     pub interval: Option<Duration>,
+    /// Intervals that are kept apart. Those behind them are joined to the last one, so that memory is bounded.
+    pub intervals_max: usize,
     /// Trade of processor time for exact arrivals.
     pub pacing: Pacing,
     /// Hand every request to the listener.
@@ -79,6 +81,7 @@ impl Default for Plan {
             steady: None,
             ramp: Ramp::None,
             interval: Some(Duration::from_s(1)),
+            intervals_max: 100_000,
             pacing: Pacing::Balanced,
             record: false,
             is_virtual: false,

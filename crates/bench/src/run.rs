@@ -254,6 +254,7 @@ pub fn measure(
         of_streams,
         open: BTreeMap::new(),
         intervals: Vec::new(),
+        closed: 0,
         ends: (0..workers).map(|_| None).collect(),
         is_stopped: false,
         stopped_at: None,
@@ -300,6 +301,8 @@ struct Collector<'a> {
     /// Intervals that are not complete, by number.
     open: BTreeMap<u64, Open>,
     intervals: Vec<Interval>,
+    /// Number of intervals that were closed, those that were joined included.
+    closed: u64,
     ends: Vec<Option<Box<WorkerEnd>>>,
     is_stopped: bool,
     stopped_at: Option<Instant>,
@@ -348,7 +351,8 @@ impl Collector<'_> {
     fn take_part(&mut self, worker: usize, index: u64, part: &Part) {
         let stream = self.of_streams[worker];
         // One that was closed without this worker takes its figures late.
-        if let Some(interval) = self.intervals.get_mut(index as usize) {
+        let kept = self.intervals.len().saturating_sub(1).min(index as usize);
+        if let Some(interval) = self.intervals.get_mut(kept).filter(|_| index < self.closed) {
             interval.part.merge_thread(part);
             interval.streams[stream].merge_thread(part);
             return;
@@ -365,7 +369,7 @@ impl Collector<'_> {
             let has_handed = |worker: usize| first.get().workers.contains(&worker);
             let mut workers = self.ends.iter().enumerate();
             let is_complete = workers.all(|(worker, end)| end.is_some() || has_handed(worker));
-            if !is_complete || *first.key() != self.intervals.len() as u64 {
+            if !is_complete || *first.key() != self.closed {
                 return;
             }
             let (index, open) = first.remove_entry();
@@ -378,14 +382,19 @@ impl Collector<'_> {
         streams.iter().for_each(|stream| part.merge_thread(stream));
         let interval = Interval { index, part, streams, silent_threads };
         self.listener.interval(&interval);
-        self.intervals.push(interval);
+        self.closed = index + 1;
+        if self.intervals.len() < self.plan.intervals_max.max(1) {
+            self.intervals.push(interval);
+        } else if let Some(last) = self.intervals.last_mut() {
+            last.join(&interval);
+        }
     }
 
     /// Closes intervals that are over although a worker has not handed over its figures.
     fn close_overdue(&mut self) {
         let (Some(length), Some(begin)) = (self.plan.interval, self.begin()) else { return };
         loop {
-            let index = self.intervals.len() as u64;
+            let index = self.closed;
             let until = begin + length * (index + 1);
             if self.clock.now() < until + PATIENCE {
                 return;
@@ -477,8 +486,7 @@ impl Collector<'_> {
         let rounds = self.intervals.iter().take_while(|interval| interval.part.from < end).count().max(1);
         for rest in self.intervals.split_off(rounds.min(self.intervals.len())) {
             let Some(last) = self.intervals.last_mut() else { return };
-            last.part.merge_later(&rest.part);
-            last.streams.iter_mut().zip(&rest.streams).for_each(|(part, rest)| part.merge_later(rest));
+            last.join(&rest);
         }
     }
 
@@ -496,8 +504,10 @@ impl Collector<'_> {
         let ends = || workers.iter().filter_map(|worker| self.ends[*worker].as_deref());
         for end in ends() {
             totals.unissued += end.unissued;
+            totals.has_more_unissued |= end.has_more_unissued;
             totals.unfinished.extend(&end.unfinished);
             totals.reconnections += end.reconnections;
+            totals.away = totals.away.max(end.away);
         }
         for interval in &self.intervals {
             totals.part.merge_counts(part(interval));

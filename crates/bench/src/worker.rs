@@ -29,10 +29,15 @@ use crate::run::{Message, Outlet, Shared};
 use crate::slots::{Attempt, Slots};
 use crate::target::{Ended, Target, Transfer};
 
+/// Time without a connection after which a measurement without a duration ends.
+const AWAY_MAX: Duration = Duration::from_s(60);
 /// Longest wait, so that a request to stop is noticed.
 const WAIT_MAX: Duration = Duration::from_ms(50);
 /// Shortest time between two looks for requests that exceed their time limit.
 const SCAN_MIN: Duration = Duration::from_ms(1);
+
+/// Arrivals that were never issued which are counted behind those in memory, in about a tenth of a second.
+const UNISSUED_MAX: u64 = 1 << 20;
 
 /// Result of a worker.
 #[derive(Debug)]
@@ -49,10 +54,14 @@ pub(crate) struct WorkerEnd {
     pub(crate) system_calls: u64,
     /// Requests that arrived and were never issued.
     pub(crate) unissued: u64,
+    /// True if there were more of them than were counted.
+    pub(crate) has_more_unissued: bool,
     /// Requests that the target never returned.
     pub(crate) unfinished: Vec<Unfinished>,
     /// Connections that were remade.
     pub(crate) reconnections: u64,
+    /// Time at the end for which there was no connection.
+    pub(crate) away: Option<Duration>,
     /// Failure that ended it early.
     pub(crate) failure: Option<TargetError>,
 }
@@ -79,8 +88,10 @@ pub(crate) struct Worker<'a> {
     calls_at_begin: u64,
     /// The last time at which there was no room. Arrivals before it had to wait.
     full_until: Instant,
-    /// Since then requests are under way without a completion.
+    /// Since then requests are under way, or wait for room or their next attempt, without a completion.
     waiting_since: Option<Instant>,
+    /// Since then the target takes no requests.
+    away_since: Option<Instant>,
     next_scan: Instant,
     /// Arrivals from then on are not made.
     end: Option<Instant>,
@@ -121,6 +132,7 @@ impl<'a> Worker<'a> {
             calls_at_begin: 0,
             full_until: Instant::ZERO,
             waiting_since: None,
+            away_since: None,
             next_scan: Instant::ZERO,
             end: None,
             is_ended: false,
@@ -163,15 +175,19 @@ impl<'a> Worker<'a> {
             records.finish();
         }
         self.shared.worker_ended(self.index);
+        // Of a load far above what the target does, there are more than can be counted in time.
+        let rest = self.arrivals.count_rest(UNISSUED_MAX);
         WorkerEnd {
             end,
             first: self.first,
             begin: self.begin,
             cost_at_begin: self.cost_at_begin,
             system_calls: self.target.system_calls().saturating_sub(self.calls_at_begin),
-            unissued: self.unissued,
+            unissued: self.unissued + rest,
+            has_more_unissued: rest >= UNISSUED_MAX,
             unfinished,
             reconnections: self.target.reconnections(),
+            away: self.away_since.map(|since| end.saturating_since(since)),
             failure,
         }
     }
@@ -185,13 +201,16 @@ impl<'a> Worker<'a> {
             self.arrivals.advance(now);
             self.issue(now)?;
             let held = self.slots.under_way() + self.slots.given_up();
-            if self.is_ended {
-                let is_drained = self.slots.under_way() == 0;
-                let is_over = self.end.is_some_and(|end| now >= end + Plan::DRAIN);
-                if is_drained || is_over {
-                    return Ok(());
-                }
-            } else if self.arrivals.is_finished() && self.retries.is_empty() && self.slots.under_way() == 0 {
+            if !self.is_ended
+                && self.arrivals.is_finished()
+                && self.retries.is_empty()
+                && self.slots.under_way() == 0
+            {
+                // Requests that were given up may still be returned.
+                (self.end, self.is_ended) = (Some(now), true);
+            }
+            let is_over = || self.end.is_some_and(|end| now >= end + Plan::DRAIN);
+            if self.is_ended && (held == 0 || is_over()) {
                 return Ok(());
             }
             let wait = self.wait(now, held > 0);
@@ -259,8 +278,14 @@ impl<'a> Worker<'a> {
         }
         if let Some(end) = self.end.filter(|end| *end <= now) {
             self.is_ended = true;
-            self.unissued = self.arrivals.end_before(end) + self.retries.len() as u64;
-            self.retries.clear();
+            self.unissued = self.arrivals.end_before(end);
+            // Their last attempt failed, and there is no other.
+            for retry in std::mem::take(&mut self.retries) {
+                if self.counts(retry.intended) {
+                    self.part.failed += 1;
+                    self.part.failed_response.record(now.saturating_since(retry.intended));
+                }
+            }
         }
     }
 
@@ -289,8 +314,18 @@ impl<'a> Worker<'a> {
     fn issue(&mut self, now: Instant) -> Result<(), TargetError> {
         if !self.target.is_ready() {
             self.full_until = now;
-            return Ok(());
+            if self.has_waiting() {
+                self.waiting_since.get_or_insert(now);
+            }
+            let away = now.saturating_since(*self.away_since.get_or_insert(now));
+            return match self.end {
+                None if away >= AWAY_MAX => {
+                    Err(TargetError::Away { seconds: AWAY_MAX.as_ns() / 1_000_000_000 })
+                }
+                _ => Ok(()),
+            };
         }
+        self.away_since = None;
         while self.slots.has_room() {
             let retry = self.retries.front().filter(|retry| retry.due <= now).map(|retry| retry.due);
             let arrived = self.arrivals.front().map(|arrived| arrived.intended);
@@ -318,6 +353,11 @@ impl<'a> Worker<'a> {
             self.target.reclassify(&change);
         }
         Ok(())
+    }
+
+    /// True if requests have arrived, or are to be sent again, that the target does not have.
+    fn has_waiting(&self) -> bool {
+        !self.retries.is_empty() || self.arrivals.queued() > 0
     }
 
     /// The first arrival as an attempt.
@@ -378,7 +418,8 @@ impl<'a> Worker<'a> {
             self.stream.timeout.filter(|_| self.slots.under_way() > 0).map(|_| self.next_scan.max(now));
         let Some(waiter) = &mut self.waiter else {
             // In virtual time nothing else happens before these.
-            let next = [event, boundary.filter(|_| is_under_way || event.is_some()), ramp, end, scan];
+            let away = self.away_since.map(|since| since + AWAY_MAX);
+            let next = [event, boundary.filter(|_| is_under_way || event.is_some()), ramp, end, scan, away];
             return next.into_iter().flatten().min().map_or(Wait::Forever, Wait::Until);
         };
         let latest = [boundary, ramp, end, scan].into_iter().flatten().fold(now + WAIT_MAX, Instant::min);
@@ -415,7 +456,8 @@ impl<'a> Worker<'a> {
                     None => self.part.late_ends += 1,
                 }
             }
-            self.waiting_since = (self.slots.under_way() > 0).then_some(completed);
+            let waits = self.slots.under_way() > 0 || self.has_waiting();
+            self.waiting_since = waits.then_some(completed);
             self.arrivals.completed_at(completed);
         }
         ended.clear();

@@ -273,7 +273,7 @@ struct FileSystem {
 impl FileSystem {
     fn new(kind: &str) -> Option<Self> {
         let device = LoopDevice::new()?;
-        let made = Command::new(format!("mkfs.{kind}")).arg("-q").arg(&device.path).status();
+        let made = Command::new(format!("mkfs.{kind}")).args(["-q", "-b", "4096"]).arg(&device.path).status();
         if !made.is_ok_and(|status| status.success()) {
             println!("skipped: no mkfs.{kind} here");
             return None;
@@ -374,6 +374,91 @@ fn time_of_a_copy_is_divided_completely() {
     assert_eq!(requests["traces"][0]["requests"], trace_info["requests"]);
     assert!(requests["traces"][0]["reads"].as_u64().unwrap() >= 40);
     assert!(requests["traces"][0]["writes"].as_u64().unwrap() >= 1);
+}
+
+#[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
+fn killed_system_capture_leaves_a_recording_of_which_a_trace_is_made() {
+    let Some(file_system) = FileSystem::new("ext4") else { return };
+    let source = file_system.folder.path().join("a");
+    std::fs::create_dir(&source).unwrap();
+    for file in 0..40 {
+        std::fs::write(source.join(format!("{file}")), vec![file; 12_000]).unwrap();
+    }
+    file_system.cool();
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (trace, part, copied) = (at("copy.sys"), at("copy.sys.part"), at("copied"));
+    let device = file_system.device.path.to_str().unwrap();
+    // The command goes on after the recorder, until this test lets go of its input.
+    let line =
+        format!("cp -r {0} {0}.copy && sync {0}.copy/1 && : > {copied} && read line", source.display());
+    let arguments = ["capture", "--system", device, "-o", &trace, "--quiet", "--", "sh", "-c", &line];
+    let mut capture = Command::new(env!("CARGO_BIN_EXE_seeklab"))
+        .args(arguments)
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let input = capture.stdin.take();
+    let has_reads = || {
+        let converted = seeklab(&["trace", "convert", &part, &at("early.sys"), "--json"]);
+        converted.status.success() && document(&converted)["requests"].as_u64() >= Some(40)
+    };
+    for turn in 0.. {
+        if Path::new(&copied).exists() && has_reads() {
+            break;
+        }
+        assert!(turn < 2_400 && capture.try_wait().unwrap().is_none(), "the capture does not get there");
+        std::thread::park_timeout(std::time::Duration::from_millis(50));
+    }
+    capture.kill().unwrap();
+    capture.wait().unwrap();
+    drop(input);
+    let refused = seeklab(&["capture", "--system", device, "-o", &trace, "--", "true"]);
+    let problem = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let advice = format!("`seeklab trace convert {part} {trace}`");
+    assert!(refused.status.code() == Some(2) && problem.contains(&advice), "{problem}");
+    let problem = String::from_utf8(seeklab(&["trace", "info", &part]).stderr).unwrap();
+    assert!(problem.contains("`seeklab trace convert` makes a trace of it"), "{problem}");
+    // Bytes behind the last whole frame are what an interrupted write leaves.
+    let whole = std::fs::read(&part).unwrap();
+    std::fs::write(&part, [&whole[..], &[2, 0, 0, 0, 0, 16]].concat()).unwrap();
+    let converted = seeklab(&["trace", "convert", &part, &trace, "--json"]);
+    assert!(converted.status.success(), "{}", String::from_utf8_lossy(&converted.stderr));
+    let notes = document(&converted)["notes"].to_string();
+    assert!(notes.contains("the recorder was killed") && notes.contains("6 bytes at the end"), "{notes}");
+    let info = document(&seeklab(&["trace", "info", &trace, "--json"]));
+    let info = &info["traces"][0];
+    assert!(info["notes"].to_string().contains("the trace ends before the command"), "{info}");
+    assert_eq!(info["lost_events"], 0);
+    let processes = info["processes"].as_array().unwrap();
+    let named = |name: &str| processes.iter().find(|process| process["name"] == name).unwrap();
+    assert_eq!(
+        (&named("cp")["has_ended"], &named("sh")["has_ended"]),
+        (&true.into(), &false.into()),
+        "{info}"
+    );
+    assert!(named("cp")["waits"]["data_read_s"].as_f64() > Some(0.0), "{info}");
+    let predicted = seeklab(&["simulate", "immediate", "--workload", &trace]);
+    let page = String::from_utf8_lossy(&predicted.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&predicted.stderr).into_owned();
+    assert!((page.clone() + &errors).contains("prediction ends where the trace does"), "{page}{errors}");
+    // What is cut anywhere is an error or a shorter trace.
+    for share in [1, 3, 10, 50, 90, 99] {
+        std::fs::write(&part, &whole[..whole.len() * share / 100]).unwrap();
+        let cut = seeklab(&["trace", "convert", &part, &at("cut.sys")]);
+        assert!(
+            matches!(cut.status.code(), Some(0 | 2)),
+            "{share}: {}",
+            String::from_utf8_lossy(&cut.stderr)
+        );
+    }
+    let mut left: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.retain(|name| {
+        !["copy.sys", "copy.sys.part", "copied", "early.sys", "cut.sys"].contains(&name.to_str().unwrap())
+    });
+    assert!(left.is_empty(), "{left:?}");
 }
 
 #[test]

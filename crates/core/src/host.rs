@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::completion::Status;
 use crate::request::Operation;
 use crate::units::{Duration, Instant};
@@ -75,7 +77,7 @@ impl HostRequest {
 }
 
 /// Name of a process as the kernel keeps it: up to 15 bytes, then zeroes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct ProcessName(pub [u8; 16]);
 
 impl fmt::Display for ProcessName {

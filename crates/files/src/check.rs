@@ -61,6 +61,29 @@ pub fn check_distinct<P: AsRef<Path>>(
     Ok(())
 }
 
+/// Checks that no two outputs of one command are the same file, under any name. Devices, FIFOs and streams may be.
+///
+/// # Errors
+/// If two are; the later one would replace the other.
+pub fn check_apart<P: AsRef<Path>>(outputs: impl IntoIterator<Item = P>) -> Result<(), FileError> {
+    let mut taken: Vec<(PathBuf, Option<(u64, u64)>)> = Vec::new();
+    for output in outputs {
+        let path = output.as_ref();
+        let Ok(Target::File(target)) = Target::of(path) else { continue };
+        let folder = fs::canonicalize(folder_of(&target)).unwrap_or_else(|_| folder_of(&target).to_owned());
+        let place = (folder.join(target.file_name().unwrap_or_default()), identity(path));
+        let is_same = |other: &(PathBuf, Option<(u64, u64)>)| {
+            other.0 == place.0 || (place.1.is_some() && other.1 == place.1)
+        };
+        if taken.iter().any(is_same) {
+            return Err(FileError::new(path, "cannot be written twice, it is another output already")
+                .with_hint("name a file for each result"));
+        }
+        taken.push(place);
+    }
+    Ok(())
+}
+
 /// Device and inode of a regular file.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
@@ -128,6 +151,22 @@ mod tests {
     fn file_system_that_takes_no_writes_is_refused_before_the_work() {
         // Linux refuses to make files in /proc, and its folders deny writing to everybody.
         assert!(check_writable(Path::new("/proc/report.html")).is_err());
+    }
+
+    #[test]
+    fn two_outputs_are_not_one_file_by_two_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("sub")).unwrap();
+        std::os::unix::fs::symlink(at("new"), at("link")).unwrap();
+        fs::write(at("old"), "").unwrap();
+        fs::hard_link(at("old"), at("hard")).unwrap();
+        for [one, other] in [["new", "new"], ["new", "sub/../new"], ["link", "new"], ["old", "hard"]] {
+            let error = check_apart([at(one), at(other)]).unwrap_err().to_string();
+            assert!(error.contains("it is another output already"), "{one} {other}: {error}");
+        }
+        let null = PathBuf::from("/dev/null");
+        check_apart([at("new"), at("old"), at("sub/new"), null.clone(), null]).unwrap();
     }
 
     #[test]

@@ -33,16 +33,22 @@ pub struct ExistingPart {
 }
 
 impl PartFile {
-    /// Returns the path of the part file of `output`. `None` if `output` is a device, a FIFO or a stream, which is written
+    /// Returns the path of the part file of `output`, which may be a folder. `None` if `output` is a device, a FIFO or a stream, which is written
     /// through and has none.
     ///
     /// # Errors
     /// If the system cannot look at `output`.
     pub fn path_of(output: &Path) -> Result<Option<PathBuf>, FileError> {
-        let target = Target::of(output).map_err(|error| FileError::io(output, "cannot be written", error))?;
-        let mut name = output.file_name().unwrap_or_default().to_owned();
+        // Two names of one output have one part file.
+        let replaced = match Target::of(output) {
+            Ok(Target::File(target)) => target,
+            Ok(_) => return Ok(None),
+            Err(error) if error.kind() == ErrorKind::IsADirectory => output.to_owned(),
+            Err(error) => return Err(FileError::io(output, "cannot be written", error)),
+        };
+        let mut name = replaced.file_name().unwrap_or_default().to_owned();
         name.push(SUFFIX);
-        Ok(matches!(target, Target::File(_)).then(|| output.with_file_name(name)))
+        Ok(Some(replaced.with_file_name(name)))
     }
 
     /// Returns the part file of `output` that exists already.
@@ -129,6 +135,17 @@ mod tests {
         drop(part);
         assert_eq!(PartFile::existing(&output).unwrap(), existing(false));
         assert_eq!(fs::read(folder.path().join("t.parquet.part")).unwrap(), b"some");
+    }
+
+    #[test]
+    fn output_has_one_part_file_whatever_its_name_and_a_folder_has_one_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::os::unix::fs::symlink(at("t.csv"), at("link.csv")).unwrap();
+        fs::create_dir(at("t.sys")).unwrap();
+        for (output, part) in [("link.csv", "t.csv.part"), ("t.csv", "t.csv.part"), ("t.sys", "t.sys.part")] {
+            assert_eq!(PartFile::path_of(&at(output)).unwrap(), Some(at(part)));
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use seeklab_analysis::{HostProcess, HostSummary, HostTimeline, MetricsSummary, TimeBin};
 use seeklab_core::{Duration, Limits, Seed};
-use seeklab_files::check_distinct;
+use seeklab_files::{check_apart, check_distinct};
 use seeklab_report::{DeviceSection, HostRow, Note, Parameter, Report};
 use seeklab_traces::TraceWriter;
 use serde::Serialize;
@@ -188,9 +188,11 @@ pub fn simulate(session: &Session, options: &SimulateOptions) -> Result<Simulate
     }
     let outputs = outputs("--out", options.out.as_deref(), &devices)?;
     let events = outputs_of_events(options, &devices)?;
-    for path in options.report.iter().chain(outputs.iter().chain(&events).flatten()) {
+    let paths = || options.report.iter().chain(outputs.iter().chain(&events).flatten());
+    for path in paths() {
         check_distinct(path, options.inputs(&workload))?;
     }
+    check_apart(paths())?;
     let (mut results, mut checks) = (Vec::with_capacity(devices.len()), Vec::with_capacity(devices.len()));
     for ((device, out), events) in devices.iter().zip(&outputs).zip(&events) {
         let (mut result, observed) =

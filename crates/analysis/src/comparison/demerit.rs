@@ -26,7 +26,7 @@ use crate::rounding::{percent, six_decimals};
 pub struct Demerit {
     /// Root mean square of the horizontal distance.
     pub ea_rms_ms: f64,
-    /// Demerit in percent of the mean of the reference. `None` if that is zero.
+    /// Demerit in percent of the mean of the reference. `None` if only that mean is zero; of equal distributions it is zero.
     pub ea_rms_pct: Option<f64>,
 }
 
@@ -47,7 +47,8 @@ pub(super) fn of_sorted(reference: &[u64], other: &[u64]) -> Option<Demerit> {
     }
     let rms_ns = rms_distance_ns(reference, other);
     let mean_ns = reference.iter().map(|value| *value as f64).sum::<f64>() / reference.len() as f64;
-    Some(Demerit { ea_rms_ms: six_decimals(rms_ns / 1e6), ea_rms_pct: percent(rms_ns, mean_ns) })
+    let ea_rms_pct = if rms_ns == 0.0 { Some(0.0) } else { percent(rms_ns, mean_ns) };
+    Some(Demerit { ea_rms_ms: six_decimals(rms_ns / 1e6), ea_rms_pct })
 }
 
 fn rms_distance_ns(a: &[u64], b: &[u64]) -> f64 {

@@ -79,7 +79,7 @@ impl RunState {
 /// If the target is not that of the run, or fails as a whole.
 pub fn verify_pass(
     state: &RunState,
-    target: Box<dyn Target>,
+    (target, address): (Box<dyn Target>, &str),
     options: &PassOptions,
     step: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Pass, TargetError> {
@@ -87,7 +87,7 @@ pub fn verify_pass(
     let space = target.facts().space;
     if space.block_size.as_bytes() != shape.block_bytes || space.capacity_blocks < shape.blocks {
         return Err(TargetError::unusable(
-            &state.facts.address,
+            address,
             format!(
                 "has {} blocks of {}, and the run had {} of {} B",
                 space.capacity_blocks, space.block_size, shape.blocks, shape.block_bytes

@@ -123,8 +123,9 @@ impl StateFile {
             io::ErrorKind::AlreadyExists => StateError::Exists { path: path.to_owned() },
             _ => StateError::Io { path: path.to_owned(), action: "make the state", source },
         })?;
-        lock(&file, path)?;
-        let words = map(&file, path, shape.blocks)?;
+        let mapped = lock(&file, path).and_then(|()| map(&file, path, shape.blocks));
+        // Nothing is in it yet: a file that is left would stand in the way of the next run.
+        let words = mapped.inspect_err(|_| drop(std::fs::remove_file(path)))?;
         let head = words.words();
         let fields = [VERSION, shape.run, shape.blocks, shape.block_bytes];
         for (place, value) in head[1..].iter().zip(fields) {

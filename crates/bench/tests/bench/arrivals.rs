@@ -1,6 +1,6 @@
 //! Intended times: the arrivals of the workload, whatever the target, the seed and the number of threads.
 
-use seeklab_bench::{Lane, Late, Plan, Stream, StreamPlan, measure};
+use seeklab_bench::{Interval, Lane, Late, Plan, Stream, StreamPlan, measure};
 use seeklab_core::{Duration, Instant, Operation, Status, TraceRecord};
 use seeklab_emulator::clock::Clock;
 
@@ -62,6 +62,42 @@ fn constant_arrivals_never_wait_for_a_slow_target() {
     let (response, issue) = (last.response_time().unwrap(), last.issue.unwrap());
     assert!(response > Duration::from_s(7), "{response}");
     assert_eq!(last.completion.unwrap().saturating_since(issue), Duration::from_ms(50));
+}
+
+#[test]
+fn load_far_above_the_target_keeps_its_figures_and_ends_on_time() {
+    // Of a thousand million arrivals, most are not counted one by one, and nothing that was done is lost.
+    let target = Box::new(Ruled::new(Duration::from_ms(5), |_| Some(Status::Ok)));
+    let plan = Plan { duration: Some(Duration::from_s(10)), interval: None, record: false, ..virtual_plan() };
+    let (measurement, _) = run(
+        (&plan, &at_most(1)),
+        target,
+        "random,size=4KiB,read=50%,constant=100000000/s,requests=1000000000",
+        1,
+    );
+    let totals = &measurement.totals;
+    assert_eq!((totals.silent_threads, totals.unfinished.len()), (0, 0));
+    assert!((1_999..=2_001).contains(&totals.part.requests()), "{}", totals.part.requests());
+    assert!(totals.has_more_unissued && totals.unissued >= 1 << 20, "{}", totals.unissued);
+}
+
+#[test]
+fn intervals_beyond_those_that_are_kept_are_in_the_last_one() {
+    let measure = |intervals_max| {
+        let target = Box::new(Ruled::new(Duration::from_ms(5), |_| Some(Status::Ok)));
+        let (duration, interval) = (Some(Duration::from_s(1)), Some(Duration::from_ms(50)));
+        let plan = Plan { duration, interval, intervals_max, ..virtual_plan() };
+        run((&plan, &at_most(8)), target, "random,size=4KiB,read=50%,constant=50/s", 1).0
+    };
+    let (all, few) = (measure(100), measure(3));
+    assert_eq!((all.intervals.len(), few.intervals.len()), (20, 3));
+    assert_eq!(all.totals.part.requests(), few.totals.part.requests());
+    let requests = |intervals: &[Interval]| intervals.iter().map(|one| one.part.requests()).sum::<u64>();
+    assert_eq!(requests(&few.intervals), requests(&all.intervals));
+    assert_eq!(requests(&few.intervals[..2]), requests(&all.intervals[..2]));
+    let last = few.intervals.last().unwrap();
+    assert_eq!((last.index, last.part.from.as_ms()), (2, 100.0));
+    assert_eq!(last.part.until, all.intervals[19].part.until);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Errors are never I/O, and requests that never return are reported while they hang.
 
+use seeklab_bench::target::{Ended, Target, TargetError, TargetFacts, Transfer};
 use seeklab_bench::{Plan, StreamPlan};
 use seeklab_core::{Duration, Instant, Status};
+use seeklab_emulator::clock::{Clock, Wait};
 use seeklab_workloads::Retries;
 
 use crate::harness::{Heard, Ruled, any_number, at_most, open, options, run, run_until, virtual_plan};
@@ -79,9 +81,68 @@ fn request_beyond_its_time_limit_fails_and_its_slot_stays_taken() {
     assert_eq!(measurement.intervals[3].part.outstanding, 2, "the target still has one");
 }
 
+/// A target that takes no requests any more after a number of attempts, all of which fail from then on.
+struct Leaving {
+    inner: Box<dyn Target>,
+    attempts: u64,
+}
+
+impl Target for Leaving {
+    fn facts(&self) -> &TargetFacts {
+        self.inner.facts()
+    }
+    fn now(&self) -> Instant {
+        self.inner.now()
+    }
+    fn set_clock(&mut self, clock: Clock) {
+        self.inner.set_clock(clock);
+    }
+    fn submit(&mut self, transfers: &[Transfer]) -> Result<(), TargetError> {
+        self.attempts += transfers.len() as u64;
+        self.inner.submit(transfers)
+    }
+    fn poll(&mut self, wait: Wait, at_least: u32, ended: &mut Vec<Ended>) -> Result<(), TargetError> {
+        self.inner.poll(wait, at_least, ended)
+    }
+    fn is_ready(&self) -> bool {
+        self.attempts < 500
+    }
+}
+
+fn leaving() -> Box<dyn Target> {
+    let inner = Ruled::new(MS, |number| Some(if number < 499 { Status::Ok } else { Status::Gone }));
+    Box::new(Leaving { inner: Box::new(inner), attempts: 0 })
+}
+
+#[test]
+fn target_that_leaves_for_good_is_a_pause_to_the_end_and_its_requests_fail() {
+    let plan = Plan { duration: Some(Duration::from_s(5)), ..virtual_plan() };
+    let retries = Retries { count: 3, ..Retries::default() };
+    let stream = StreamPlan { retries, ..at_most(1) };
+    let (measurement, _) =
+        run((&plan, &stream), leaving(), "random,size=4KiB,read=100%,closed=1,requests=1000000", 1);
+    let (totals, part) = (&measurement.totals, &measurement.totals.part);
+    assert_eq!((part.requests(), part.failed, totals.unissued), (499, 1, 0), "each request is in one count");
+    assert!(part.pause > Duration::from_ms(4_400), "{}", part.pause);
+    assert!(totals.away.is_some_and(|away| away > Duration::from_ms(4_400)), "{:?}", totals.away);
+    assert_eq!(measurement.intervals[2].part.pause, Duration::from_ms(2_500), "to the end of the interval");
+}
+
+#[test]
+fn run_without_a_duration_ends_when_its_target_has_left_for_a_minute() {
+    let (measurement, _) = run(
+        (&virtual_plan(), &at_most(1)),
+        leaving(),
+        "random,size=4KiB,read=100%,poisson=1000/s,requests=100000",
+        1,
+    );
+    assert_eq!(measurement.failure.unwrap().to_string(), "no connection for 60 s");
+    assert_eq!(measurement.totals.part.requests(), 499);
+}
+
 #[test]
 fn stop_ends_the_run_with_the_figures_so_far() {
-    let clock = seeklab_emulator::clock::Clock::start();
+    let clock = Clock::start();
     let target = open("null", clock, &options(8)).unwrap();
     let plan = Plan { interval: Some(Duration::from_ms(20)), ..Plan::default() };
     let heard = Heard { stops_after_intervals: Some(3), ..Heard::default() };

@@ -332,7 +332,8 @@ fn killed_servers_are_no_findings_and_keep_what_was_flushed() {
     drop(verification);
     let opened = RunState::open(&state, true).unwrap();
     assert_eq!(opened.facts().address, address);
-    let pass = verify_pass(&opened, target(&address), &PassOptions::default(), &mut |_| true).unwrap();
+    let pass =
+        verify_pass(&opened, (target(&address), &address), &PassOptions::default(), &mut |_| true).unwrap();
     // A write of a killed connection that was carried out late is named by a pass.
     assert!(pass.required_blocks > 1_000 && pass.unreadable_blocks == 0, "{pass:?}");
     assert_eq!(pass.findings.count(), 0, "{pass:?}");
@@ -372,7 +373,7 @@ fn pass_finds_what_was_lost_behind_a_flush_and_no_more() {
     drop(verification);
     let count = |acknowledged: bool| {
         let state = RunState::open(&state, acknowledged).unwrap();
-        verify_pass(&state, opened(), &PassOptions::default(), &mut |_| true).unwrap()
+        verify_pass(&state, (opened(), "it"), &PassOptions::default(), &mut |_| true).unwrap()
     };
     assert_eq!((count(false).required_blocks, count(false).findings.count()), (200, 0));
     assert_eq!((count(true).required_blocks, count(true).findings.count()), (400, 0));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 use seeklab_lab::crates::core::{ByteSize, Duration, Seed};
-use seeklab_lab::crates::files::check_distinct;
+use seeklab_lab::crates::files::{check_apart, check_distinct};
 use seeklab_lab::crates::report::{render_html, render_terminal};
 use seeklab_lab::crates::stage::{CpuList, FileSystem, MountOptions};
 use seeklab_lab::crates::traces::capture::criticality::ClassRule;
@@ -154,6 +154,7 @@ impl Arguments {
         let read =
             std::iter::once(&self.device).chain(&self.compare).map(PathBuf::from).chain(self.image.clone());
         self.report.as_deref().map_or(Ok(()), |path| check_distinct(path, read))?;
+        check_apart([&self.report, &self.record, &self.events].into_iter().flatten())?;
         let result = run(session, &series)?;
         let printed = if self.json { print_json(&result) } else { print(&render_terminal(&result.report)) };
         let ended =

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 use seeklab_lab::crates::core::{ByteSize, Seed};
-use seeklab_lab::crates::files::check_writable;
+use seeklab_lab::crates::files::{check_apart, check_writable};
 use seeklab_lab::crates::report::folded;
 use seeklab_lab::crates::traces::capture::criticality::ClassRule;
 use seeklab_lab::devices::resolve;
@@ -111,6 +111,7 @@ fn parse_store(text: &str) -> Result<StoreChoice, String> {
 impl Arguments {
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         self.save.as_deref().map_or(Ok(()), check_writable)?;
+        check_apart([&self.save, &self.record, &self.events].into_iter().flatten())?;
         let options = self.options()?;
         let name = options.device.name.clone();
         let result = serve(session, &options, |endpoints| {

@@ -7,7 +7,9 @@ use seeklab_lab::crates::report::{TextTable, folded};
 use seeklab_lab::crates::traces::reference;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
-use seeklab_lab::system::{self, SystemInfo, SystemTextOptions, convert_text, is_system_trace};
+use seeklab_lab::system::{
+    self, SystemInfo, SystemTextOptions, convert_left, convert_text, is_system_part, is_system_trace,
+};
 use seeklab_lab::trace::columns::columns;
 use seeklab_lab::trace::convert::{ConvertOptions, ConvertResult, convert};
 use seeklab_lab::trace::head::{TraceHead, head};
@@ -132,6 +134,9 @@ impl Arguments {
             } => {
                 let options = SystemTextOptions { input, output, device, task, facts: fact };
                 print_converted(session, &convert_text(session, &options)?, json)
+            }
+            TraceCommand::Convert { input, output, json, .. } if is_system_part(&input) => {
+                print_converted(session, &convert_left(session, &input, &output)?, json)
             }
             TraceCommand::Convert { input, output, reading, to, json, .. } => {
                 let options = ConvertOptions { input, output, reading: reading.options(), format: to };

@@ -207,6 +207,14 @@ fn options_that_cannot_be_honoured_are_refused_by_name_and_line() {
         ("verify=crc32c\nflow=3\n", &["line 6: verify=crc32c", "line 7: flow=3"]),
         ("rw=trimwrite\n", &["line 6: rw=trimwrite", "randtrim are allowed"]),
         ("bs=four\n", &["line 6: bs=four: is no size"]),
+        ("bs=2g\n", &["line 6: bs=2g: 1 to 1g are allowed"]),
+        ("bsrange=1-1g\n", &["line 6: bsrange=1-1g: has more than 65536 sizes"]),
+        ("offset=15e\nsize=15e\n", &["line 6: offset=15e: at most 16p are allowed", "line 7: size=15e"]),
+        ("numjobs=256\noffset_increment=1e\n", &["line 7: offset_increment=1e: at most 16p"]),
+        ("runtime=99999999999d\n", &["line 6: runtime=99999999999d: at most 36500d are allowed"]),
+        ("ramp_time=99999999999d\n", &["line 6: ramp_time=99999999999d: at most"]),
+        ("startdelay=99999999999d\n", &["line 6: startdelay=99999999999d: at most"]),
+        ("thinktime=99999999999d\n", &["line 6: thinktime=99999999999d: is no time"]),
         ("ioengine=rados\n", &["line 6: ioengine=rados: no such engine here"]),
         ("time_based\n", &["line 4: job `a`: time_based goes with runtime"]),
         ("ioengine=libaio\niodepth=4\nthinktime=5\n", &["thinktime goes with iodepth=1"]),
@@ -218,6 +226,13 @@ fn options_that_cannot_be_honoured_are_refused_by_name_and_line() {
             assert!(unfolded(&run.stderr).contains(part), "{text}: no `{part}` in: {}", run.stderr);
         }
     }
+    // The largest that are allowed sum to numbers and times, too.
+    let largest = "offset=16p\noffset_increment=16p\nnumjobs=256\nruntime=36500d\nramp_time=36500d\nstartdelay=36500d\n";
+    bench.write("job.fio", format!("{base}size=16p\n{largest}"));
+    bench.run(&["bench", "job.fio"]).fails(&["beyond the end of the target"]);
+    // As in fio, zero is no limit.
+    bench.write("job.fio", format!("{base}number_ios=0\nio_size=0\n"));
+    assert_eq!(bench.json(&["bench", "job.fio"])["requests"], 256);
     bench.write("job.fio", format!("{base}zonemode=zbd\nflow=3\n"));
     let figures = bench.json(&["bench", "job.fio", "--skip-unknown"]);
     let notes = figures["notes"].to_string();

@@ -171,4 +171,9 @@ fn rates_are_phases_of_a_response_curve() {
         run.fails(&[]);
         assert!(unfolded(&run.stderr).contains(part), "{arguments:?}: {}", run.stderr);
     }
+    // A bound below what an idle target takes is met by no rate.
+    let line = ["--requests", "2000", "--find-rate", "response_p99_ms<=0.001"];
+    let run = bench.run(&[&["bench", "model:exponential", "-w", load][..], &line].concat());
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(unfolded(&run.stderr).contains("the target is idle then"), "{}", run.stderr);
 }

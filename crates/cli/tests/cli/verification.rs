@@ -170,6 +170,6 @@ fn mistakes_are_named() {
     run(&["verify", "s", "--buffered", "--target", "null"]).fails(&["carries no data"]);
     bench.write("small.img", vec![0; 1 << 19]);
     let other = ["verify", "s", "--buffered", "--target", "psync:small.img"];
-    run(&other).fails(&["`psync:disk.img`: has 1024 blocks", "and the run had 2048"]);
+    run(&other).fails(&["`psync:small.img`: has 1024 blocks", "and the run had 2048"]);
     run(&["verify", "s", "--buffered", "--acknowledged"]).done();
 }

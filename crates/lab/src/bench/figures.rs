@@ -166,7 +166,7 @@ pub struct CountFigures {
     pub silent_threads: u32,
     /// Connections that were remade.
     pub reconnections: u64,
-    /// Longest time without a completion while requests were under way, on a thread.
+    /// Longest time without a completion while requests were under way or waited, on a thread.
     pub longest_pause_ms: f64,
 }
 
@@ -297,7 +297,7 @@ pub struct IntervalFigures {
     pub oldest_ms: Option<f64>,
     /// Attempts of at least a second of age at the end of the interval.
     pub hung_requests: u64,
-    /// Longest time without a completion while requests were under way, on a thread.
+    /// Longest time without a completion while requests were under way or waited, on a thread.
     pub longest_pause_ms: f64,
     /// Threads that did not hand over their figures in time.
     pub silent_threads: u32,
@@ -388,7 +388,11 @@ impl BenchFigures {
                 })
                 .collect(),
             found_rate,
-            repeated: RepeatedFigures::of(&phases),
+            repeated: {
+                let is_whole = |(_, run): &(&PhaseFigures, &PhaseRun)| !run.measurement.is_stopped;
+                let whole = phases.iter().zip(runs).filter(is_whole).map(|(phase, _)| phase);
+                RepeatedFigures::of(&whole.collect::<Vec<_>>())
+            },
             phases,
             notes,
         }
@@ -406,6 +410,7 @@ pub(super) fn total(runs: &[PhaseRun]) -> Totals {
         sum.end += totals.elapsed();
         sum.part.merge_counts(&totals.part);
         sum.unissued += totals.unissued;
+        sum.has_more_unissued |= totals.has_more_unissued;
         sum.unfinished.extend(&totals.unfinished);
         sum.silent_threads += totals.silent_threads;
         sum.reconnections += totals.reconnections;

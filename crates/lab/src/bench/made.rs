@@ -1,7 +1,8 @@
 //! A file that a run makes, fills and removes.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use seeklab_bench::target::TargetKind;
@@ -17,6 +18,8 @@ const CHUNK_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct MadeFile {
     path: PathBuf,
+    /// Device and inode.
+    identity: Option<(u64, u64)>,
     _held: crate::session::Held,
 }
 
@@ -45,7 +48,8 @@ impl MadeFile {
                 failure
             }
         })?;
-        let made = Self { path, _held: session.hold() };
+        let identity = identity(file.metadata());
+        let made = Self { path, identity, _held: session.hold() };
         made.fill(session, file, size).map_err(|failure| failure.context(address))?;
         Ok(made)
     }
@@ -72,7 +76,14 @@ impl MadeFile {
 
 impl Drop for MadeFile {
     fn drop(&mut self) {
-        // It was ours, and whoever removed it before did no harm.
-        let _ = fs::remove_file(&self.path);
+        // Whoever removed it before did no harm, and what else has its name now is not ours.
+        if self.identity.is_some() && identity(fs::symlink_metadata(&self.path)) == self.identity {
+            let _ = fs::remove_file(&self.path);
+        }
     }
+}
+
+/// Device and inode of a file.
+fn identity(metadata: std::io::Result<Metadata>) -> Option<(u64, u64)> {
+    metadata.ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }

@@ -35,7 +35,7 @@ use std::path::PathBuf;
 
 use seeklab_bench::verify::Findings;
 use seeklab_core::ByteSize;
-use seeklab_files::check_distinct;
+use seeklab_files::{check_apart, check_distinct};
 use seeklab_report::Page;
 use seeklab_traces::{Metadata, TraceWriter};
 use serde_json::Value;
@@ -157,8 +157,12 @@ fn run(
                 .phases
                 .iter()
                 .any(|run| run.measurement.is_stopped || run.measurement.failure.is_some());
-            if is_over || search.take(&LoadFigures::of_runs(&measured.phases), measured.missing()) {
-                if !is_over && !search.is_last_found() {
+            if is_over {
+                measured.phases[0].notes.add(true, search.unfinished());
+                break None;
+            }
+            if search.take(&LoadFigures::of_runs(&measured.phases), measured.missing()) {
+                if !search.is_last_found() {
                     (measured, of_measured) =
                         measure(session, options, Some(search), &mut targets, &mut course)?;
                 }
@@ -260,14 +264,15 @@ fn failure(options: &BenchOptions, loads: &[Vec<Load>], phases: &[PhaseRun]) -> 
         }
         for (stream, totals) in run.options(options).streams.iter().zip(&measurement.streams) {
             let address = &options.targets[stream.target].address;
-            let held = totals.unfinished.len();
-            if held > 0 || totals.silent_threads > 0 {
-                let oldest = totals.unfinished.iter().map(|request| request.age).max().unwrap_or_default();
-                let requests = crate::output::counted(held, "request");
-                let problem = format!(
-                    "`{address}`: never returned {requests}, the oldest issued {:.1} s before the end",
-                    oldest.as_s()
-                );
+            if !totals.unfinished.is_empty() || totals.silent_threads > 0 {
+                let oldest = totals.unfinished.iter().map(|request| request.age).max();
+                let age = oldest.map(|age| format!(", the oldest issued {:.1} s before the end", age.as_s()));
+                let problem =
+                    format!("`{address}`: {}{}", trust::unreturned(totals), age.unwrap_or_default());
+                return Some(place(Failure::check(problem), run));
+            }
+            if let Some(away) = totals.away {
+                let problem = format!("`{address}`: no connection in the last {:.1} s", away.as_s());
                 return Some(place(Failure::check(problem), run));
             }
             if totals.part.requests() == 0 && totals.part.failed > 0 {
@@ -279,6 +284,12 @@ fn failure(options: &BenchOptions, loads: &[Vec<Load>], phases: &[PhaseRun]) -> 
     }
     if phases.iter().any(|run| run.measurement.is_stopped) {
         return Some(Failure::interrupted());
+    }
+    let is_empty = |run: &&PhaseRun| run.measurement.totals.part.attempts == 0;
+    if let Some(run) = phases.iter().find(is_empty) {
+        let place_of_none = if run.options(options).ramp == Ramp::None { "" } else { " behind the ramp-up" };
+        let problem = format!("no request was issued{place_of_none}, so nothing was measured");
+        return Some(place(Failure::check(problem), run));
     }
     let unsteady = |run: &&PhaseRun| {
         run.options(options).steady.is_some()
@@ -306,9 +317,9 @@ fn check_outputs(options: &BenchOptions) -> Result<(), Failure> {
     for path in options.record.iter().chain(&options.report) {
         check_distinct(path, inputs())?;
     }
-    if options.record.is_some() && options.record == options.report {
-        return Err(Failure::new("--report: is the file of --record").hint("name another file"));
-    }
+    let state = options.verification.iter().filter_map(|verification| verification.state.as_ref());
+    let run = options.folder.as_ref().map(|folder| folder.join("run.json"));
+    check_apart(options.record.iter().chain(&options.report).chain(state).chain(&run))?;
     if let Some(folder) = &options.folder {
         folder::check(folder, options.fresh)?;
     }

@@ -203,7 +203,7 @@ impl<'a> Run<'a> {
             if !load.is_open {
                 // The requests that follow the last completions of a closed load are no arrivals that the target kept
                 // waiting.
-                totals.unissued = 0;
+                (totals.unissued, totals.has_more_unissued) = (0, false);
             }
         }
         measurement.totals.unissued = measurement.streams.iter().map(|totals| totals.unissued).sum();

@@ -32,6 +32,7 @@ pub(super) fn phase(options: &PhaseOptions, pacing: Pacing, record: bool, is_vir
         pacing,
         record,
         is_virtual,
+        ..Plan::default()
     }
 }
 

@@ -25,6 +25,9 @@ use crate::failure::Failure;
 const WIDTH_PCT: f64 = 0.5;
 /// Trials at most.
 const TRIALS_MAX: usize = 40;
+/// Requests under way, in the mean, with which a target counts as idle: one in fifty finds it busy. Lower rates change its response
+/// times little.
+const IDLE_OUTSTANDING: f64 = 0.02;
 
 /// A rate at which requests are to arrive.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -187,6 +190,8 @@ pub(super) struct RateSearch {
     next: f64,
     holds: Option<f64>,
     exceeded: Option<f64>,
+    /// Value of the figure while the target was idle nearly always, if that exceeds the bound.
+    unmet: Option<f64>,
     trials: Vec<TrialFigures>,
 }
 
@@ -208,7 +213,7 @@ impl RateSearch {
             ))
             .hint("measure again at the rate that it finds"));
         }
-        Ok(Self { bound, next, holds: None, exceeded: None, trials: Vec::new() })
+        Ok(Self { bound, next, holds: None, exceeded: None, unmet: None, trials: Vec::new() })
     }
 
     /// The options of the next trial, or of the rate that was found.
@@ -218,6 +223,14 @@ impl RateSearch {
             Failure::check(problem)
                 .hint("check the bound, or let more requests arrive with --duration or --requests")
         };
+        if let Some(value) = self.unmet {
+            let rate = six_decimals(self.trials.last().map_or(0.0, |trial| trial.arrivals_per_s));
+            let (bound, figure) = (self.bound, self.bound.figure());
+            let problem = format!(
+                "--find-rate {bound}: {figure} is {value:.3} at {rate} requests per second, and the target is idle then"
+            );
+            return Err(Failure::check(problem).hint("a lower rate changes little: choose a wider bound"));
+        }
         let name = options.phases[0].name.clone();
         let phase = at_rate(&options.phases[0], name, self.next).ok_or_else(out_of_range)?;
         if self.trials.len() > TRIALS_MAX {
@@ -238,6 +251,8 @@ impl RateSearch {
         } else {
             self.exceeded = Some(self.next);
         }
+        let is_idle = missing == 0 && load.outstanding_mean.is_some_and(|mean| mean <= IDLE_OUTSTANDING);
+        self.unmet = value.filter(|_| is_idle && !holds && self.bound.figure() != "outstanding_mean");
         match (self.holds, self.exceeded) {
             (Some(low), Some(high)) if 100.0 * (high - low) <= WIDTH_PCT * low => {
                 self.next = low;
@@ -253,6 +268,21 @@ impl RateSearch {
     /// Returns true if the last trial was at the rate that was found.
     pub(super) fn is_last_found(&self) -> bool {
         self.trials.last().is_some_and(|trial| trial.holds)
+    }
+
+    /// The state of a search that was broken off in its next trial.
+    pub(super) fn unfinished(&self) -> String {
+        let rate = |per_s: f64| format!("{:.4} requests per second", per_s);
+        let known = match (self.holds, self.exceeded) {
+            (Some(low), _) => format!("it held at {}", rate(low)),
+            (None, Some(high)) => format!("it did not hold at {}", rate(high)),
+            (None, None) => "no trial was complete".to_owned(),
+        };
+        format!(
+            "the search for {} was broken off: {known}, and all figures are those of the part of a trial at {}",
+            self.bound,
+            rate(self.next)
+        )
     }
 
     /// The figures of the search.

@@ -40,8 +40,8 @@ pub struct RepeatedFigure {
 }
 
 impl RepeatedFigures {
-    /// The means over all repetitions; none of a single one.
-    pub(super) fn of(phases: &[PhaseFigures]) -> Vec<Self> {
+    /// The means over whole repetitions; none of a single one.
+    pub(super) fn of(phases: &[&PhaseFigures]) -> Vec<Self> {
         let mut rows = Vec::new();
         let first = phases.iter().filter(|phase| phase.repetition == 1);
         for phase in first.filter(|_| phases.iter().any(|phase| phase.repetition > 1)) {

@@ -89,7 +89,7 @@ pub fn check_state(session: &Session, options: &StateCheckOptions) -> Result<Sta
     let opened = (kind.open)(address, &opening)?;
     let mut progress = session.working("checking the target");
     let mut stop = Ok(());
-    let pass = verify_pass(&state, opened, &pass_options, &mut |_| {
+    let pass = verify_pass(&state, (opened, &target), &pass_options, &mut |_| {
         stop = progress.big_step();
         stop.is_ok()
     })?;

@@ -2,7 +2,7 @@
 
 use seeklab_bench::{
     Interval, Measurement, Plan, STEADY_RANGE_PCT, STEADY_ROUNDS, STEADY_SLOPE_PCT, SteadyFigure, SteadyRule,
-    SteadyWindow,
+    SteadyWindow, Totals,
 };
 
 use super::figures::LATE;
@@ -91,8 +91,9 @@ fn of_stream(
         ));
     }
     if totals.unissued > 0 {
+        let at_least = if totals.has_more_unissued { "at least " } else { "" };
         doubts.push(format!(
-            "{} requests arrived and were never issued, because the target did not sustain the load: no time includes them",
+            "{at_least}{} requests arrived and were never issued, because the target did not sustain the load: no time includes them",
             totals.unissued
         ));
     }
@@ -103,11 +104,18 @@ fn of_stream(
         ));
     }
     if !totals.unfinished.is_empty() || totals.silent_threads > 0 {
-        let held = totals.unfinished.len();
-        doubts.push(format!("the target never returned {held} requests: no time includes them"));
+        doubts.push(format!("{}: no time includes them", unreturned(totals)));
+    }
+    if let Some(away) = totals.away {
+        doubts.push(format!("there was no connection in the last {:.1} s", away.as_s()));
+    }
+    if part.pause >= Plan::HUNG && !plan.is_virtual {
+        let pause_s = part.pause.as_s();
+        doubts.push(format!("for {pause_s:.1} s no request ended, although some were under way or waited"));
     }
     if part.failed > 0 {
-        doubts.push(format!("{} requests failed: no time of successful requests includes them", part.failed));
+        let failed = crate::output::counted(part.failed as usize, "request");
+        doubts.push(format!("{failed} failed: no time of successful requests includes them"));
     }
     if part.delayed > 0 && totals.unissued == 0 {
         doubts.push(format!(
@@ -122,6 +130,15 @@ fn of_stream(
         ));
     }
     doubts
+}
+
+/// The requests that a target has not returned, in words.
+pub(super) fn unreturned(totals: &Totals) -> String {
+    let threads = crate::output::counted(totals.silent_threads as usize, "thread");
+    match totals.unfinished.len() {
+        0 => format!("{threads} did not end in time, and figures of the last interval are missing"),
+        held => format!("the target never returned {}", crate::output::counted(held, "request")),
+    }
 }
 
 /// A doubt if the program used up its processors, so that a faster target would look the same.

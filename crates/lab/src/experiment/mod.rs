@@ -83,7 +83,7 @@ use crate::failure::Failure;
 use crate::journal::Journal;
 use crate::output::VERSION;
 use crate::session::Session;
-use seeklab_files::check_distinct;
+use seeklab_files::{check_apart, check_distinct};
 
 /// Options of an experiment.
 #[derive(Debug, Clone, Default)]
@@ -207,6 +207,7 @@ pub fn experiment(session: &Session, options: &ExperimentOptions) -> Result<Expe
             workloads.flat_map(|one| one.trace().map(Path::new).into_iter().chain(one.shape.as_deref()));
         check_distinct(path, read)?;
     }
+    check_apart([&files.csv, &files.parquet, &files.journal].into_iter().chain(&files.report))?;
     let mut journal = Journal::open(&files.journal, options.fresh)?;
     let (results, reused) = engine::run_all(session, spec, &cells, &runs, &mut journal, jobs)?;
     let table = ResultTable::new(spec, &cells, &results);

@@ -174,6 +174,11 @@ impl FitReport {
     pub fn saved(&self) -> Option<&Evaluation> {
         self.evaluations.iter().find(|one| one.model == self.saved_model)
     }
+
+    /// True if the saved device has a limit that the model of the prediction lacked, because the first part does not show it.
+    pub fn has_unjudged_limit(&self) -> bool {
+        self.saved().is_some_and(|saved| limit_summaries(&saved.description).len() < self.limits.len())
+    }
 }
 
 /// Columns used for fitting and prediction. A model that needs more columns must add them here. The last

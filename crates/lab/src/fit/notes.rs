@@ -11,11 +11,21 @@ pub fn statements(fit: &FitReport) -> Vec<String> {
 /// Returns the statements that come before all figures: the loads that the clone is good for, the worst class, and the
 /// choice of the model.
 pub fn verdict(fit: &FitReport) -> Vec<String> {
+    if fit.has_unjudged_limit() {
+        return [Some(unjudged_limit()), report::choice(fit)].into_iter().flatten().collect();
+    }
     let suitability = fit.saved().map(|saved| match Suitability::of(saved) {
         Some(suitability) => suitability.sentence(saved.model),
         None => not_judged(saved),
     });
     [suitability, report::worst_class(fit), report::choice(fit)].into_iter().flatten().collect()
+}
+
+/// The verdict on a clone with a limit that its prediction lacked.
+fn unjudged_limit() -> String {
+    "The clone is not judged: its limit shows in the whole trace only, and the prediction was made by a model of the first part \
+         without it. All errors below are that model's. A later --split, such as --split 80%, may show the limit in the first part."
+        .to_owned()
 }
 
 /// Returns the other statements on the prediction.

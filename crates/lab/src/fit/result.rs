@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use seeklab_core::{Ratio, Seed};
 use seeklab_devices::description::SCHEMA;
-use seeklab_files::check_distinct;
+use seeklab_files::{check_apart, check_distinct};
 use serde::Serialize;
 use toml::Table;
 
@@ -131,6 +131,7 @@ pub fn input_name(path: &Path) -> String {
 pub fn fit_file(session: &Session, files: &FitFiles, options: &FitOptions) -> Result<FitResult, Failure> {
     let FitFiles { trace, reading, output, report, evaluated, requirements } = files;
     [output].into_iter().chain(report).chain(evaluated).try_for_each(|path| check_distinct(path, [trace]))?;
+    check_apart([output].into_iter().chain(report).chain(evaluated))?;
     check_read_twice(trace)?;
     let name = input_name(trace);
     let mut about = BTreeMap::from([
@@ -172,7 +173,7 @@ pub fn fit_file(session: &Session, files: &FitFiles, options: &FitOptions) -> Re
         parts_alike: fitted.rest.as_ref().and_then(|rest| rest.parts_alike),
         arrival_model: report::ArrivalModel::of(&fitted),
         best_model: report::best_model(&fitted).map(|best| best.model),
-        suitability: fitted.saved().and_then(Suitability::of),
+        suitability: fitted.saved().filter(|_| !fitted.has_unjudged_limit()).and_then(Suitability::of),
         requirements: requirements.iter().map(|one| one.check(fitted.saved())).collect(),
         notes: [notes::statements(&fitted), notes::notes(&fitted)].concat(),
         description: completed(description, &format!("clone of {name}"), validated),

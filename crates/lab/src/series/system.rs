@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use seeklab_stage::{CommandLine, FileSystem, Mounted, Phase, PhaseResult, Stage};
-use seeklab_traces::capture::system::{KnownThreads, Root};
+use seeklab_traces::capture::system::{KnownThreads, RecordedTask, Root};
 
 use super::host;
 use super::{Commands, Series};
@@ -45,7 +45,10 @@ pub(super) fn traced(
             known: KnownThreads { emulators: vec![running.thread_number()], recorders: vec![process] },
         };
         let recording = Recording::begin(device, output, None, surroundings).map_err(Begin::Recording)?;
-        recording.capture.follow_thread(process).map_err(|error| Begin::Recording(error.into()))?;
+        let task = RecordedTask { root: Root::ChildrenOf(process), command: words(&phase.command) };
+        let follow =
+            || recording.capture.set_task(&task).and_then(|()| recording.capture.follow_thread(process));
+        follow().map_err(|error| Begin::Recording(error.into()))?;
         begun = Some((recording, process));
         Ok(())
     });
@@ -56,7 +59,7 @@ pub(super) fn traced(
     let (recording, process) = begun.expect("it was begun before the command");
     let traced = Traced {
         command: words(&phase.command),
-        exit_code: result.exit.code(),
+        exit_code: Some(result.exit.code()),
         root: Root::ChildrenOf(process),
         end_ns: Some(result.synced_ns),
     };

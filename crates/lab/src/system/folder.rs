@@ -191,16 +191,18 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// Begins a folder beside `path`.
+    /// Checks that a system-level trace may have the name `path`.
     ///
     /// # Errors
-    /// If nothing can be written there, or something other than a system-level trace has that name.
-    pub(super) fn create(path: &Path) -> Result<Self, Failure> {
+    /// If something other than a system-level trace has that name.
+    pub(super) fn check(path: &Path) -> Result<(), Failure> {
         let refuse = |problem: &str| {
             Failure::new(format!("{}: {problem}", path.display()))
                 .hint("choose another name: a system-level trace is a folder of its own")
         };
-        let Some(name) = path.file_name() else { return Err(refuse("is no name of a folder")) };
+        if path.file_name().is_none() {
+            return Err(refuse("is no name of a folder"));
+        }
         if path.is_dir() {
             let is_empty = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
             if !is_empty && !is_system_trace(path) {
@@ -209,6 +211,16 @@ impl Draft {
         } else if fs::symlink_metadata(path).is_ok() {
             return Err(refuse("exists and is no folder"));
         }
+        Ok(())
+    }
+
+    /// Begins a folder beside `path`.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check), and if nothing can be written there.
+    pub(super) fn create(path: &Path) -> Result<Self, Failure> {
+        Self::check(path)?;
+        let name = path.file_name().unwrap_or_default();
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let prefix = format!(".{}.", name.to_string_lossy());
         let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(parent).map_err(|error| {

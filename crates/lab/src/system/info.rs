@@ -316,6 +316,9 @@ pub fn info(path: &Path) -> Result<SystemInfo, Failure> {
             events.lost_events
         ));
     }
+    if metadata.is_cut() {
+        notes.push("the recorder was killed: the trace ends before the command".to_owned());
+    }
     if !events.has_call_stacks {
         notes.push(
             "no call stacks were recorded, so the causes of waits come from the wakers alone. Set \

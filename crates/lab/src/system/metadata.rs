@@ -27,8 +27,8 @@ pub struct SystemMetadata {
     pub command: Vec<String>,
     /// Number of the first thread of the task.
     pub task: u32,
-    /// Exit code of the command; 128 plus the signal number if a signal ended it.
-    pub command_exit_code: i32,
+    /// Exit code of the command; 128 plus the signal number if a signal ended it. `None` if the recorder was killed before.
+    pub command_exit_code: Option<i32>,
     /// Release of the kernel.
     pub kernel: String,
     /// Architecture of the processors.
@@ -120,6 +120,13 @@ pub struct EventCounts {
     pub has_call_stacks: bool,
     /// Tracepoints that the kernel lacks.
     pub missing_events: Vec<String>,
+}
+
+impl SystemMetadata {
+    /// True if the recorder was killed, so that the trace ends before the command.
+    pub fn is_cut(&self) -> bool {
+        self.command_exit_code.is_none()
+    }
 }
 
 /// Returns true if the path is a folder with a system-level trace.

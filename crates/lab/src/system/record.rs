@@ -9,12 +9,12 @@ use nix::sys::time::TimeVal;
 use schemars::JsonSchema;
 use seeklab_core::{ByteSize, TraceRecord};
 use seeklab_traces::capture::system::{
-    HostFacts, KnownThreads, Recorded, Root, SystemCapture, SystemOptions, write_back,
+    HostFacts, KnownThreads, Recorded, RecordedTask, Root, SystemCapture, SystemOptions, write_back,
 };
 use seeklab_traces::capture::{Rows, look_at};
 use seeklab_traces::system::tables::TABLES_VERSION;
 use seeklab_traces::system::{Output, Processed, Repairs, TracedDevice};
-use seeklab_traces::{Metadata, TraceError, TraceWriter, recorder};
+use seeklab_traces::{Metadata, TraceError, TraceWriter, check_no_part, recorder};
 use serde::Serialize;
 
 use super::folder::{Draft, REQUESTS, Tables, requests, write_metadata};
@@ -82,7 +82,9 @@ pub fn capture_system(
         Recording::begin(&options.device, &options.output, options.buffer, Surroundings::default())?;
     let cpu_before = children_cpu_s()?;
     let running = recording.capture.follow(|| command.start())??;
-    let task = running.number();
+    let root = Root::Thread(running.number());
+    let words: Vec<String> = options.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    recording.capture.set_task(&RecordedTask { root, command: words.clone() })?;
     let mut watch = session.stop().watch();
     let ended = running.wait(&mut watch)?;
     let command_cpu_s = children_cpu_s()? - cpu_before;
@@ -90,12 +92,8 @@ pub fn capture_system(
     write_back(&recording.capture.facts().mount)
         .map_err(|error| Failure::from(error).context("cannot write back the file system"))?;
     let exit_code = ended.exit_code;
-    let recorded = recording.finish(&Traced {
-        command: options.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-        exit_code,
-        root: Root::Thread(task),
-        end_ns: None,
-    })?;
+    let recorded =
+        recording.finish(&Traced { command: words, exit_code: Some(exit_code), root, end_ns: None })?;
     Ok(SystemCaptureResult {
         device: options.device.clone(),
         output: options.output.clone(),
@@ -121,8 +119,8 @@ pub(crate) struct Surroundings {
 pub(crate) struct Traced {
     /// The command and its arguments.
     pub(crate) command: Vec<String>,
-    /// Its exit code; 128 plus the signal number if a signal ended it.
-    pub(crate) exit_code: i32,
+    /// Its exit code; 128 plus the signal number if a signal ended it. `None` if it went on.
+    pub(crate) exit_code: Option<i32>,
     /// First threads of the task.
     pub(crate) root: Root,
     /// End of the trace, in nanoseconds of CLOCK_MONOTONIC [default: the end of the recording].
@@ -138,11 +136,11 @@ pub(crate) struct RecordedSize {
     pub(crate) lost_events: u64,
 }
 
-/// A host that is recorded, and the folder of its trace.
+/// A host that is recorded.
 pub(crate) struct Recording {
-    draft: Draft,
     pub(crate) capture: SystemCapture,
     device: PathBuf,
+    output: PathBuf,
 }
 
 impl Recording {
@@ -157,26 +155,29 @@ impl Recording {
             let message = format!("{}: has no request queue", device.display());
             return Err(Failure::new(message).hint("record the device beneath it"));
         }
-        let draft = Draft::create(output)?;
+        Draft::check(output)?;
+        check_no_part(output)?;
         let options = SystemOptions {
             buffer_bytes: buffer.map(|size| usize::try_from(size.as_bytes()).unwrap_or(usize::MAX)),
-            folder: draft.path().to_owned(),
+            output: output.to_owned(),
             mounts: surroundings.mounts,
             known: surroundings.known,
         };
         let capture = SystemCapture::start(device, &options)?;
-        Ok(Self { draft, capture, device: device.to_owned() })
+        Ok(Self { capture, device: device.to_owned(), output: output.to_owned() })
     }
 
-    /// Ends the recording and writes the trace.
+    /// Ends the recording and writes the trace. If that fails, the part file stays.
     pub(crate) fn finish(self, traced: &Traced) -> Result<RecordedSize, Failure> {
-        let Self { draft, capture, device } = self;
+        let Self { capture, device, output } = self;
         let mut recorded = capture.finish()?;
         recorded.end_ns = traced.end_ns.map_or(recorded.end_ns, |end_ns| recorded.end_ns.min(end_ns));
         let spooled_bytes = recorded.spooled_bytes();
-        let lost_events = write(&draft, &device, recorded, traced)?;
+        let draft = Draft::create(&output)?;
+        let metadata = write(&draft, &device, &mut recorded, traced)?;
         draft.finish()?;
-        Ok(RecordedSize { spooled_bytes, lost_events })
+        recorded.remove_part();
+        Ok(RecordedSize { spooled_bytes, lost_events: metadata.events.lost_events })
     }
 }
 
@@ -253,15 +254,20 @@ pub(super) fn write_tables<T>(
     Ok((processed, counts))
 }
 
-/// Makes the pass over the events, and writes all files. Returns the number of lost events.
-fn write(draft: &Draft, device: &Path, mut recorded: Recorded, traced: &Traced) -> Result<u64, Failure> {
+/// Makes the pass over the events, and writes all files.
+pub(super) fn write(
+    draft: &Draft,
+    device: &Path,
+    recorded: &mut Recorded,
+    traced: &Traced,
+) -> Result<SystemMetadata, Failure> {
     let facts = recorded.facts.clone();
     let label = device.display().to_string();
     let (processed, counts) =
         write_tables(draft, &label, &facts, CLOCK, |mut sink| Ok(recorded.process(traced.root, &mut sink)?))?;
-    let metadata = metadata(device, &recorded, &processed, counts, traced);
+    let metadata = metadata(device, recorded, &processed, counts, traced);
     write_metadata(draft.path(), &metadata)?;
-    Ok(metadata.events.lost_events)
+    Ok(metadata)
 }
 
 pub(super) fn repairs(repairs: &Repairs) -> BTreeMap<String, u64> {

@@ -90,7 +90,7 @@ pub fn convert_text(session: &Session, options: &SystemTextOptions) -> Result<Co
             vec![seen.and_then(|seen| seen.program.clone()).unwrap_or_else(|| task.to_string())]
         }),
         task,
-        command_exit_code: seen.and_then(|seen| seen.exit_status).unwrap_or(0),
+        command_exit_code: Some(seen.and_then(|seen| seen.exit_status).unwrap_or(0)),
         kernel: facts.kernel.clone(),
         machine: facts.machine.clone(),
         cpus: facts.cpus.clone(),

@@ -96,14 +96,22 @@ pub enum CaptureError {
     #[error("in a PID namespace, the kernel's numbers of the traced processes are unknown")]
     PidNamespace,
     /// Recorded events cannot be stored until the end.
-    #[error("cannot {action} recorded events in `{}`", path.display())]
+    #[error("cannot {action} the recorded events of `{}`", path.display())]
     Spool {
         /// Action that failed.
         action: &'static str,
-        /// Folder of the temporary files.
+        /// The part file.
         path: PathBuf,
         /// Error reported by the operating system.
         source: io::Error,
+    },
+    /// A part file is too short to make a trace of it.
+    #[error("`{}` lacks {problem}", path.display())]
+    Part {
+        /// The part file.
+        path: PathBuf,
+        /// The missing part.
+        problem: &'static str,
     },
     /// The kernel refuses something else.
     #[error("cannot {action}")]
@@ -157,12 +165,13 @@ impl CaptureError {
             }
             Self::PidNamespace => Some("run outside of the container or namespace".to_owned()),
             Self::Spool { .. } => Some(
-                "choose a folder with some GiB of free space: an event takes about 100 bytes until the end".to_owned(),
+                "the place of the trace needs some GiB of free space: an event takes about 100 bytes until the end".to_owned(),
             ),
             Self::Kernel { source, .. } if source.raw_os_error() == Some(24) => {
                 Some("raise the limit of open files: one is needed for each processor and tracepoint; `ulimit -n 8192`".to_owned())
             }
             Self::Kernel { .. } => None,
+            Self::Part { .. } => Some("nothing can be made of it: delete it and record again".to_owned()),
         }
     }
 }

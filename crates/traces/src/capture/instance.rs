@@ -55,9 +55,15 @@ fn read_at_once(path: &Path) -> io::Result<String> {
 impl Instance {
     /// Reads the form of the pages.
     pub(super) fn page_layout(tracefs: &Path) -> Result<PageLayout, CaptureError> {
+        Ok(Self::described_layout(tracefs)?.0)
+    }
+
+    /// Reads the form of the pages. Returns the kernel's description, too.
+    pub(super) fn described_layout(tracefs: &Path) -> Result<(PageLayout, String), CaptureError> {
         let header = tracefs.join("events/header_page");
         let text = read_at_once(&header).map_err(failed(&header))?;
-        PageLayout::parse(&text).map_err(|problem| CaptureError::Description { path: header, problem })
+        let layout = PageLayout::parse(&text);
+        Ok((layout.map_err(|problem| CaptureError::Description { path: header, problem })?, text))
     }
 
     /// Makes an instance that records nothing yet, with `buffer_bytes` for each processor.

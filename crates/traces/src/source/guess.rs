@@ -161,7 +161,7 @@ pub fn guess(formats: Formats<'_>, source: &mut Source) -> Result<&'static dyn T
             if let Some((name, problem)) = refused_by_name(formats, source) {
                 error = error.with_hint(format!("as `{name}`, the format of that file name: {problem}"));
             } else if let Some(reason) = suspicion(source.head(0)) {
-                error = error.with_hint(format!("{reason}; name the format"));
+                error = error.with_hint(reason);
             }
             Err(error.in_file(source.path()))
         }
@@ -197,8 +197,13 @@ fn refused_by_name(formats: Formats<'_>, source: &mut Source) -> Option<(&'stati
 /// Returns a guess of what an unrecognised trace contains.
 fn suspicion(head: Head<'_>) -> Option<&'static str> {
     let line = head.bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    if line.starts_with(b"seeklab system part") {
+        return Some(
+            "it is a system-level recording that was killed: `seeklab trace convert` makes a trace of it",
+        );
+    }
     if line.contains(&0) {
-        return Some("it is not text");
+        return Some("it is not text; name the format");
     }
     let numbers = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
     let is_number = |field: &[u8]| field.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
@@ -208,6 +213,6 @@ fn suspicion(head: Head<'_>) -> Option<&'static str> {
         all &= is_number(field);
     }
     (count == 5 && all).then_some(
-        "five numbers in a row may be DiskSim ASCII (ms, blocks), SSDsim (ns, sectors) or a cut of MSR (ms, bytes)",
+        "five numbers in a row may be DiskSim ASCII (ms, blocks), SSDsim (ns, sectors) or a cut of MSR (ms, bytes); name the format",
     )
 }

@@ -1,9 +1,11 @@
 //! Cost that the recording of an event has for the thread that it interrupts.
 
+use serde::{Deserialize, Serialize};
+
 use super::event::{Context, EventKind, SystemEvent};
 
 /// Cost of recording an event, in processor time of the thread that caused it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RecordingCost {
     /// Beginning or end of a system call.
     pub call_ns: u64,

@@ -7,8 +7,8 @@ macro_rules! names {
         $visibility:vis enum $type:ident { $($(#[$value_meta:meta])* $value:ident = $name:literal,)+ }
     ) => {
         $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        $visibility enum $type { $($(#[$value_meta])* $value,)+ }
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+        $visibility enum $type { $($(#[$value_meta])* #[serde(rename = $name)] $value,)+ }
 
         impl $type {
             /// All values, in the order of their declaration.

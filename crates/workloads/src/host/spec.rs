@@ -82,7 +82,7 @@ pub struct HostSettings {
     /// Data after a block that is read which the host reads as well, in advance. In whole blocks of 4 KiB. On `linux` the
     /// largest window of read-ahead: `queue/read_ahead_kb`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-maximum" = "1MiB"))]
+    #[schemars(extend("x-maximum" = "1GiB"))]
     pub read_ahead: Option<ByteSize>,
     /// Share of the page cache that may be dirty before processes that write must wait. On `linux`: `vm.dirty_ratio`.
     #[serde(skip_serializing_if = "Option::is_none")]

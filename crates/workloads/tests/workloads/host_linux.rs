@@ -35,6 +35,14 @@ fn windows_of_read_ahead_double_up_to_the_limit() {
     assert_eq!((limited.requests, limited.limits, limited.limits_met), (10, 252, 252));
     let narrow = self::run(&line.replace("files", "host.read_ahead=32KiB,files"), SERVICE);
     assert_eq!(sizes(&narrow, Operation::Read)[..4], [2, 4, 8, 8]);
+    // Disk arrays of today: the windows grow by four up to a sixteenth of the limit, and a device request holds half of the largest.
+    let wide = line
+        .replace("1MiB", "8MiB")
+        .replace("256 {", "2048 {")
+        .replace("files", "host.read_ahead=2560KiB,files");
+    let wide = sizes(&self::run(&wide, SERVICE), Operation::Read);
+    assert_eq!(wide[..7], [4, 16, 64, 128, 256, 320, 192]);
+    assert_eq!(wide.iter().sum::<u32>(), 2048);
 }
 
 #[test]

@@ -64,6 +64,15 @@ const WITHOUT_EFFECT: &[&str] = &[
     "stats",
 ];
 
+/// Largest size and offset, so that sums of them are numbers, too.
+const BYTES_MAX: u64 = 1 << 54;
+/// Largest request.
+const REQUEST_BYTES_MAX: u64 = 1 << 30;
+/// Longest time: a hundred years, so that sums of times are times, too.
+const TIME_MAX: Duration = Duration::from_s(36_500 * 86_400);
+/// Sizes of requests that a job draws from at most.
+const SIZES_MAX: u64 = 1 << 16;
+
 /// An option that cannot be honoured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
@@ -215,10 +224,13 @@ impl Reading {
     fn take(&mut self, option: &FioOption) -> Taken {
         let value = option.value.as_str();
         let base = self.kb_base;
-        let bytes = || number(value, base).ok_or_else(|| "is no size".to_owned());
+        let bytes = || size(value, base).map_err(str::to_owned);
         let count = || number(value, base).ok_or_else(|| "is no number".to_owned());
         let is_on = || switch(value).ok_or_else(|| "0 and 1 are allowed".to_owned());
-        let seconds = || time(value, Duration::from_s(1)).ok_or_else(|| "is no time".to_owned());
+        let seconds = || {
+            let time = time(value, Duration::from_s(1)).ok_or_else(|| "is no time".to_owned())?;
+            if time <= TIME_MAX { Ok(time) } else { Err("at most 36500d are allowed".to_owned()) }
+        };
         let percent = || {
             let share: f64 =
                 value.trim_end_matches('%').parse().map_err(|_| "is no percentage".to_owned())?;
@@ -252,7 +264,7 @@ impl Reading {
             }
             "bs" | "blocksize" => {
                 self.sizes = directions(value, |one| {
-                    let bytes = number(one, base).filter(|bytes| *bytes > 0).ok_or("is no size")?;
+                    let bytes = request_size(one, base)?;
                     Ok(vec![FioSize { bytes, share: 1.0 }])
                 })?;
             }
@@ -268,13 +280,13 @@ impl Reading {
             "size" => self.job.load.size = Some(bytes()?),
             "filesize" if value.contains('-') => return Err("sizes of several files".to_owned()),
             "filesize" => self.job.file_bytes = Some(bytes()?),
-            "io_size" | "io_limit" => self.job.load.io_bytes = Some(bytes()?),
+            "io_size" | "io_limit" => self.job.load.io_bytes = Some(bytes()?).filter(|bytes| *bytes > 0),
             "offset" if value.ends_with('%') => {
                 return Err("a share of the file: write the offset itself".to_owned());
             }
             "offset" => self.job.load.offset = bytes()?,
             "offset_increment" => self.job.offset_increment = bytes()?,
-            "number_ios" => self.job.load.requests = Some(count()?),
+            "number_ios" => self.job.load.requests = Some(count()?).filter(|requests| *requests > 0),
             "numjobs" => {
                 self.job.clones = count()?;
                 if !(1..=256).contains(&self.job.clones) {
@@ -326,7 +338,9 @@ impl Reading {
                 }
             }
             "thinktime" => {
-                self.think = time(value, Duration::from_us(1)).ok_or_else(|| "is no time".to_owned())?;
+                self.think = time(value, Duration::from_us(1))
+                    .filter(|think| *think <= TIME_MAX)
+                    .ok_or_else(|| "is no time".to_owned())?;
             }
             "thinktime_blocks" if count()? == 1 => {}
             "thinktime_spin" => {}
@@ -444,6 +458,18 @@ fn is_one_at_a_time(engine: &str) -> bool {
     ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"].contains(&engine)
 }
 
+/// Bytes up to [`BYTES_MAX`].
+fn size(text: &str, base: u64) -> Result<u64, &'static str> {
+    let bytes = number(text, base).ok_or("is no size")?;
+    if bytes <= BYTES_MAX { Ok(bytes) } else { Err("at most 16p are allowed") }
+}
+
+/// Bytes of a request.
+fn request_size(text: &str, base: u64) -> Result<u64, &'static str> {
+    let bytes = number(text, base).ok_or("is no size")?;
+    if (1..=REQUEST_BYTES_MAX).contains(&bytes) { Ok(bytes) } else { Err("1 to 1g are allowed") }
+}
+
 /// Values of reads and writes, separated by a comma. The first holds for both without a second.
 fn directions(
     value: &str,
@@ -467,7 +493,7 @@ fn split(text: &str, base: u64) -> Result<Vec<FioSize>, &'static str> {
     let mut without = 0_u32;
     for part in text.split(':') {
         let (size, percent) = part.split_once('/').unwrap_or((part, ""));
-        let bytes = number(size, base).filter(|bytes| *bytes > 0).ok_or("has a size that is none")?;
+        let bytes = request_size(size, base)?;
         let percent = percent.trim();
         without += u32::from(percent.is_empty());
         let share = match percent {
@@ -491,13 +517,15 @@ fn split(text: &str, base: u64) -> Result<Vec<FioSize>, &'static str> {
 /// Sizes of a range in steps of the smallest: `4k-64k`.
 fn range(text: &str, base: u64) -> Result<Vec<FioSize>, &'static str> {
     let (min, max) = text.split_once('-').unwrap_or((text, text));
-    let [min, max] = [min, max].map(|size| number(size, base).filter(|bytes| *bytes > 0));
-    let (Some(min), Some(max)) = (min, max) else { return Err("is no range of sizes") };
+    let (min, max) = (request_size(min, base)?, request_size(max, base)?);
     if min > max {
         return Err("begins above its end");
     }
     // fio draws a size from 1 byte to the largest and rounds it up to a multiple of the smallest, so each is as likely.
     let steps = max / min;
+    if steps > SIZES_MAX {
+        return Err("has more than 65536 sizes");
+    }
     let share = 1.0 / steps as f64;
     Ok((1..=steps).map(|step| FioSize { bytes: step * min, share }).collect())
 }

@@ -122,6 +122,12 @@ pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
              cgroup, DAMON or dropped caches): they leave it in the model, too"
         ));
     }
+    if metadata.is_cut() {
+        notes.push(
+            "the recorder was killed: the prediction ends where the trace does, before the command"
+                .to_owned(),
+        );
+    }
     let lost = metadata.events.lost_events;
     let void = (lost > 0).then(|| {
         format!(

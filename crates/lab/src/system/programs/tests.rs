@@ -36,7 +36,7 @@ fn metadata() -> SystemMetadata {
         elapsed_ns: 1_000_000,
         command: vec!["cp".to_owned()],
         task: 10,
-        command_exit_code: 0,
+        command_exit_code: Some(0),
         kernel: "6.18".to_owned(),
         machine: "x86_64".to_owned(),
         cpus: vec![0, 1],

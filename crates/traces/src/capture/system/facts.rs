@@ -5,6 +5,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::capture::device::{Target, processors};
 use crate::capture::error::CaptureError;
 use crate::system::table::process_name;
@@ -52,7 +54,7 @@ const MEMORY_FIGURES: [&str; 8] =
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
 /// Place at which a file system is mounted.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Mount {
     /// Folder at which it is mounted.
     pub point: PathBuf,
@@ -65,7 +67,7 @@ pub struct Mount {
 }
 
 /// State and settings of a host.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct HostFacts {
     /// Release of the kernel.
     pub kernel: String,

@@ -4,7 +4,7 @@
 //!  instance `host`   switches, wake-ups, interrupts, requests of all devices, … of all threads  ─┐
 //!  instance `task`   system calls, page cache, metadata, call stacks of waits of the task        ─┤
 //!                                                                                                ▼
-//!  reader thread, of half full buffers: pages ─▶ temporary files ─▶ at the end: decode, merge by time ─▶ Processor
+//!  reader thread, of half full buffers: pages ─▶ OUTPUT.part ─▶ at the end: decode, merge by time ─▶ Processor
 //! ```
 //! Both instances are private and removed at the end. The kernel itself filters the events of the task
 //! (`set_event_pid` with `event-fork`): the thread that starts the command is followed, and so is everything that
@@ -13,8 +13,7 @@
 //!
 //! # Scope and limits
 //! - File systems of the ext4 driver, on a device with a request queue. Root, tracefs, and outside of PID namespaces.
-//! - The temporary files take about 100 bytes for each event, in the folder given. They have no name and vanish with
-//!   the process.
+//! - The part file takes about 100 bytes for each event. If the process is killed, it stays, and [`Recorded::left_in`] reads it.
 //! - Events on processors that go online during a capture are not recorded.
 //! - If a buffer is full, the oldest events are lost. They are counted and located for each processor.
 //! - What an event costs its thread is measured at the beginning ([`RecordingCost`]), and the pass takes it out of the
@@ -28,6 +27,7 @@ mod calls;
 mod cost;
 mod facts;
 mod format;
+mod part;
 mod spool;
 mod symbols;
 
@@ -37,23 +37,27 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use rustix::event::{EventfdFlags, eventfd};
+use serde::{Deserialize, Serialize};
 
 use super::device::Target;
 use super::error::CaptureError;
 use super::instance::{Instance, remove_orphans};
 use super::monotonic_ns;
+use super::pages::PageLayout;
 use super::tracefs::tracefs;
 use crate::system::fields::EXTENT_PLACED;
 use crate::system::{InitialThread, Output, Processed, Processor, RecordingCost, TracedDevice};
 use format::{Decoder, Point, STACK, Scope, TRACEPOINTS, Tracepoint};
-use spool::{Spooled, Spooler};
+use part::{Beginning, Left, Part};
+use spool::{SharedPart, Spooled, Spooler, held};
 use symbols::Symbols;
 
 pub use facts::{HostFacts, KnownThreads, Mount};
+pub use part::{RecordedTask, is_system_part};
 
 /// Filter of reads. Without it, the decoder leaves the others out.
 const DEVICE_READS: &str = "rwbs ~ \"R*\"";
@@ -67,8 +71,8 @@ pub struct SystemOptions {
     /// Bytes of each of the two kernel buffers of each processor; by default a share of 64 MiB, between 1 MiB and
     /// 16 MiB.
     pub buffer_bytes: Option<usize>,
-    /// Folder of the temporary files.
-    pub folder: PathBuf,
+    /// Trace that will be written. The recording lies in its part file.
+    pub output: PathBuf,
     /// Table of the mounts, in which the device is [default: that of this process].
     pub mounts: Option<PathBuf>,
     /// Threads whose role their processes do not tell.
@@ -76,7 +80,8 @@ pub struct SystemOptions {
 }
 
 /// First threads of the task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Root {
     /// This thread.
     Thread(u32),
@@ -89,6 +94,8 @@ pub enum Root {
 pub struct SystemCapture {
     stop: Arc<OwnedFd>,
     reader: Option<JoinHandle<Result<Spooled, CaptureError>>>,
+    /// `None` once the events are read.
+    part: Option<SharedPart>,
     /// File of the instance `task` that names the followed threads.
     followed: PathBuf,
     begin_ns: u64,
@@ -122,9 +129,23 @@ pub struct Recorded {
     pub missing_events: Vec<&'static str>,
     /// Records of an unknown form.
     pub malformed_records: u64,
+    part: Option<SharedPart>,
     spooled: Spooled,
     decoders: Vec<Decoder>,
     symbols: Symbols,
+}
+
+/// A recording whose recorder was killed.
+#[derive(Debug)]
+pub struct LeftRecording {
+    /// Its events, until about a second before the end.
+    pub recorded: Recorded,
+    /// The command.
+    pub task: RecordedTask,
+    /// Path of the device.
+    pub device: PathBuf,
+    /// Bytes at the end of the file that are not whole.
+    pub omitted_bytes: u64,
 }
 
 impl SystemCapture {
@@ -150,8 +171,8 @@ impl SystemCapture {
         };
         let tracefs = tracefs()?;
         remove_orphans(&tracefs);
-        let decoders = decoders(&tracefs)?;
-        let pages = Instance::page_layout(&tracefs)?;
+        let (decoders, formats) = decoders(&tracefs)?;
+        let (pages, header_page) = Instance::described_layout(&tracefs)?;
         let cost = cost::measure(&tracefs)?;
         let host = Instance::create(&tracefs, options.buffer_bytes)?;
         let task = Instance::create(&tracefs, options.buffer_bytes)?;
@@ -159,8 +180,23 @@ impl SystemCapture {
         // Nothing is followed yet: a number that no thread has.
         task.write("set_event_pid", &u32::from(u16::MAX).saturating_mul(64).to_string())?;
         let followed = task.folder().join("set_event_pid");
-        let spooler = Spooler::new(pages, host, task, &options.folder)?;
         let initial = facts::threads(&options.known);
+        let readers = |instance: &Instance, is_task| -> Vec<(bool, u16)> {
+            instance.readers.iter().map(|(cpu, _)| (is_task, *cpu as u16)).collect()
+        };
+        let mut beginning = Beginning {
+            begin_ns: monotonic_ns(),
+            path: device.to_owned(),
+            device: traced,
+            initial: initial.clone(),
+            facts: facts.clone(),
+            cost,
+            header_page,
+            formats,
+            symbols: Symbols::of_kernel().essential(),
+            buffers: [readers(&host, false), readers(&task, true)].concat(),
+        };
+        let spooler = Spooler::new(pages, host, task);
         let call_filter = calls::filter(&facts.machine);
         for decoder in decoders.iter().filter(|decoder| decoder.tracepoint.point != Point::Stack) {
             let Tracepoint { group, name, scope, point, .. } = decoder.tracepoint;
@@ -191,17 +227,21 @@ impl SystemCapture {
         let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| failed("make an event descriptor")(error.into()))?;
         let stop = Arc::new(stop);
-        let begin_ns = monotonic_ns();
+        beginning.begin_ns = monotonic_ns();
+        let begin_ns = beginning.begin_ns;
+        let part = Arc::new(Mutex::new(Part::create(&options.output, &beginning)?));
         let reader = thread::Builder::new()
             .name("spooler".to_owned())
             .spawn({
                 let stop = Arc::clone(&stop);
-                move || spooler.run(&stop)
+                let part = Arc::clone(&part);
+                move || spooler.run(&part, &stop)
             })
             .map_err(failed("start the reader's thread"))?;
         Ok(Self {
             stop,
             reader: Some(reader),
+            part: Some(part),
             followed,
             begin_ns,
             device: traced,
@@ -238,6 +278,14 @@ impl SystemCapture {
             .map_err(|source| CaptureError::Tracefs { path: self.followed.clone(), source })
     }
 
+    /// Names the command, so that a part file that is left behind tells its threads.
+    ///
+    /// # Errors
+    /// If the part file cannot be written.
+    pub fn set_task(&self, task: &RecordedTask) -> Result<(), CaptureError> {
+        self.part.as_ref().map_or(Ok(()), |part| held(part).set_task(task))
+    }
+
     /// Time at which the capture began, in nanoseconds of CLOCK_MONOTONIC.
     pub fn begin_ns(&self) -> u64 {
         self.begin_ns
@@ -251,18 +299,13 @@ impl SystemCapture {
     /// Ends the capture.
     ///
     /// # Errors
-    /// If the events could not be stored.
+    /// If the events could not be stored. The part file stays then.
     pub fn finish(mut self) -> Result<Recorded, CaptureError> {
         let reader = self.end().expect("only this and drop end a capture");
+        let part = self.part.take();
         let spooled = reader.join().map_err(|_| CaptureError::SinkPanicked)??;
         let symbols = Symbols::of_kernel();
         let decoders = std::mem::take(&mut self.decoders);
-        let is_there = |tracepoint: &&Tracepoint| {
-            decoders.iter().any(|decoder| {
-                (decoder.tracepoint.group, decoder.tracepoint.name) == (tracepoint.group, tracepoint.name)
-            })
-        };
-        let missing = TRACEPOINTS.iter().chain([&STACK]).filter(|tracepoint| !is_there(tracepoint));
         Ok(Recorded {
             begin_ns: self.begin_ns,
             end_ns: spooled.end_ns,
@@ -272,8 +315,9 @@ impl SystemCapture {
             cost: self.cost,
             kinds: BTreeMap::new(),
             has_symbols: !symbols.is_empty(),
-            missing_events: missing.map(|tracepoint| tracepoint.name).collect(),
+            missing_events: missing_events(&decoders),
             malformed_records: 0,
+            part,
             spooled,
             decoders,
             symbols,
@@ -291,11 +335,68 @@ impl Drop for SystemCapture {
     fn drop(&mut self) {
         if let Some(reader) = self.end() {
             let _ = reader.join();
+            // Nobody wanted this recording.
+            remove(self.part.take());
         }
     }
 }
 
+/// Removes a part file that only this holds. One that cannot be removed stays, and the next recording names it.
+fn remove(part: Option<SharedPart>) {
+    if let Some(part) = part.and_then(Arc::into_inner) {
+        let _ = part.into_inner().map(Part::remove);
+    }
+}
+
 impl Recorded {
+    /// Reads the part file of a recorder that was killed. The recording ends with its last round, up to a second before the end.
+    ///
+    /// # Errors
+    /// If the file is too short, or describes no host.
+    pub fn left_in(path: &Path) -> Result<LeftRecording, CaptureError> {
+        let Left { beginning, task, end_ns, places, omitted_bytes } = Left::read(path)?;
+        let described = |what: &str| {
+            let (path, what) = (path.to_owned(), what.to_owned());
+            move |problem: String| CaptureError::Description { path, problem: format!("{what}: {problem}") }
+        };
+        let pages = PageLayout::parse(&beginning.header_page).map_err(described("header_page"))?;
+        let mut decoders = Vec::new();
+        for tracepoint in TRACEPOINTS.iter().chain([&STACK]) {
+            let is_it = |(group, name, _): &&(String, String, String)| {
+                (group.as_str(), name.as_str()) == (tracepoint.group, tracepoint.name)
+            };
+            if let Some((.., text)) = beginning.formats.iter().find(is_it) {
+                decoders.push(Decoder::parse(*tracepoint, text).map_err(described(tracepoint.name))?);
+            }
+        }
+        let bytes = places.iter().flatten().map(|place| place.bytes as u64).sum();
+        let scope = |is_task| if is_task { Scope::Task } else { Scope::Host };
+        let buffers = beginning.buffers.iter().zip(places);
+        let buffers = buffers.map(|((is_task, cpu), places)| (scope(*is_task), *cpu, places)).collect();
+        let recorded = Self {
+            begin_ns: beginning.begin_ns,
+            end_ns: end_ns.max(beginning.begin_ns),
+            device: beginning.device,
+            initial: beginning.initial,
+            facts: beginning.facts,
+            cost: beginning.cost,
+            kinds: BTreeMap::new(),
+            has_symbols: !beginning.symbols.is_empty(),
+            missing_events: missing_events(&decoders),
+            malformed_records: 0,
+            part: None,
+            spooled: Spooled { pages, path: path.to_owned(), buffers, bytes, lost: 0, end_ns },
+            decoders,
+            symbols: beginning.symbols,
+        };
+        Ok(LeftRecording { recorded, task, device: beginning.path, omitted_bytes })
+    }
+
+    /// Removes the part file, when the trace is written.
+    pub fn remove_part(self) {
+        remove(self.part);
+    }
+
     /// Bytes of the recorded pages.
     pub fn spooled_bytes(&self) -> u64 {
         self.spooled.bytes
@@ -309,7 +410,7 @@ impl Recorded {
     /// Makes one pass over the events. The task is what `root` names, with all descendants.
     ///
     /// # Errors
-    /// If the temporary files cannot be read.
+    /// If the part file cannot be read.
     pub fn process(&mut self, root: Root, sink: &mut impl FnMut(Output)) -> Result<Processed, CaptureError> {
         let cpus = self.facts.cpus.iter().copied();
         let roots: &[u32] = if let Root::Thread(thread) = &root { &[*thread] } else { &[] };
@@ -346,14 +447,31 @@ pub fn describe(device: &Path) -> Result<(HostFacts, TracedDevice), CaptureError
     Ok((facts, traced))
 }
 
+/// Tracepoints of which there is no decoder, for the kernel lacks them.
+fn missing_events(decoders: &[Decoder]) -> Vec<&'static str> {
+    let is_there = |tracepoint: &&Tracepoint| {
+        decoders.iter().any(|decoder| {
+            (decoder.tracepoint.group, decoder.tracepoint.name) == (tracepoint.group, tracepoint.name)
+        })
+    };
+    let missing = TRACEPOINTS.iter().chain([&STACK]).filter(|tracepoint| !is_there(tracepoint));
+    missing.map(|tracepoint| tracepoint.name).collect()
+}
+
+/// Group, name and description of tracepoints.
+type Formats = Vec<(String, String, String)>;
+
 /// Reads the descriptions of all tracepoints that this kernel has.
-fn decoders(tracefs: &Path) -> Result<Vec<Decoder>, CaptureError> {
-    let mut decoders = Vec::new();
+fn decoders(tracefs: &Path) -> Result<(Vec<Decoder>, Formats), CaptureError> {
+    let (mut decoders, mut formats) = (Vec::new(), Formats::new());
     for tracepoint in TRACEPOINTS.iter().chain([&STACK]) {
         let path = tracefs.join("events").join(tracepoint.group).join(tracepoint.name).join("format");
         match fs::read_to_string(&path) {
             Ok(text) => match Decoder::parse(*tracepoint, &text) {
-                Ok(decoder) => decoders.push(decoder),
+                Ok(decoder) => {
+                    decoders.push(decoder);
+                    formats.push((tracepoint.group.to_owned(), tracepoint.name.to_owned(), text));
+                }
                 Err(problem) => return Err(CaptureError::Description { path, problem }),
             },
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -364,7 +482,7 @@ fn decoders(tracefs: &Path) -> Result<Vec<Decoder>, CaptureError> {
             Err(source) => return Err(CaptureError::Tracefs { path, source }),
         }
     }
-    Ok(decoders)
+    Ok((decoders, formats))
 }
 
 /// Writes all dirty blocks of a file system to its device, and waits for them.

@@ -2,11 +2,14 @@
 
 use std::fs;
 
+use serde::{Deserialize, Serialize};
+
 use crate::system::fields::is_loop_work;
 use crate::system::{StackCause, is_known};
 
 /// The functions of the kernel. Only the names of those that matter are kept.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(transparent)]
 pub(super) struct Symbols {
     /// Addresses in order, with the name of the function if it matters.
     functions: Vec<(u64, Option<Box<str>>)>,
@@ -35,6 +38,17 @@ impl Symbols {
             (one.0, one.1.is_none()).cmp(&(other.0, other.1.is_none()))
         });
         functions.dedup_by_key(|function| function.0);
+        Self { functions }
+    }
+
+    /// The functions that matter, and the ends of those.
+    pub(super) fn essential(&self) -> Self {
+        let mut functions = self.functions.clone();
+        let mut is_within = false;
+        functions.retain(|(_, name)| {
+            let is_end = std::mem::replace(&mut is_within, name.is_some());
+            is_end || name.is_some()
+        });
         Self { functions }
     }
 
@@ -78,6 +92,11 @@ mod tests {
         assert_eq!(stack(&[0xffff_1010, 0xffff_5001, 0xffff_2fff]), StackCause::MetadataRead);
         assert_eq!(stack(&[0xffff_1010, 0x10]), StackCause::Unknown);
         assert!(symbols.is_loop_work(0xffff_4000));
+        let essential = symbols.essential();
+        assert_eq!(essential.functions.len(), symbols.functions.len() - 1, "nobody needs `schedule`");
+        for address in [0xffff_1010, 0xffff_2000, 0xffff_2fff, 0xffff_3000, 0xffff_4000, 0xffff_5001] {
+            assert_eq!(essential.name(address), symbols.name(address), "{address:x}");
+        }
         assert!(!symbols.is_loop_work(0xffff_2000));
         assert!(Symbols::parse("0000000000000000 T schedule\n").is_empty());
     }

@@ -20,6 +20,7 @@ mod waiting;
 use std::collections::BTreeMap;
 
 use seeklab_core::{HostRequest, ProcessName};
+use serde::{Deserialize, Serialize};
 
 use super::cost::RecordingCost;
 use super::cpu::Cpu;
@@ -33,7 +34,7 @@ use crate::event::block_event::{Kind, Stamped, What};
 use crate::event::pairing::{Captured, Pairing, SECTOR_BYTES};
 
 /// The traced device, as the kernel's events name it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TracedDevice {
     /// Device whose requests are recorded: the whole device, with the major number above 20 bits of minor.
     pub requests: u32,
@@ -44,7 +45,7 @@ pub struct TracedDevice {
 }
 
 /// Thread that existed at the beginning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InitialThread {
     /// Number of the thread.
     pub thread: u32,
