@@ -1,15 +1,16 @@
 //! `seeklab bench`: measures a real target, or a model in virtual time.
 
 mod compare;
+mod rerun;
 mod verify;
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use seeklab_lab::bench::{
-    BenchOptions, BenchResult, ExpectedDevice, FioOptions, Late, OfferedRate, PhaseOptions, PlanOverrides,
-    Ramp, StreamLoad, StreamOptions, TRACE_FILE, TargetChoice, VerificationOptions, bench, plan_document,
-    plan_page, read_fio, read_plan, with_rates,
+    BenchOptions, BenchResult, CounterOptions, ExpectedDevice, FioOptions, Late, OfferedRate, PhaseOptions,
+    PlanOverrides, Ramp, StreamLoad, StreamOptions, TRACE_FILE, TargetChoice, VerificationOptions, Watch,
+    bench, plan_document, plan_page, read_fio, read_plan, with_rates,
 };
 use seeklab_lab::crates::core::{ByteSize, Duration, Seed};
 use seeklab_lab::crates::emulator::clock::Pacing;
@@ -39,6 +40,7 @@ const EXAMPLES: &str = r#"Examples:
   seeklab bench verify sdb.state
   seeklab bench compare before/ after/ --fail-if 'response_p99_ms +5%'
   seeklab bench plan.toml --repeat 5 --report out.html
+  seeklab bench rerun run1 --destroy /dev/sdb
   seeklab bench job.fio --skip-unknown --on model:cheetah-36es
 
 A plan is a TOML file with phases of several streams (all keys: seeklab bench --reference):
@@ -69,6 +71,8 @@ pub(crate) struct Arguments {
 enum BenchCommand {
     /// Compare two sets of repeated runs, and fail if a figure has changed too much
     Compare(compare::Arguments),
+    /// Repeat the run of a folder: the same plan, seed and options on the same targets
+    Rerun(rerun::Arguments),
     /// Check a target against the state that a run with --verify --state kept
     Verify(verify::Arguments),
 }
@@ -77,6 +81,7 @@ impl Arguments {
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         match self.command {
             Some(BenchCommand::Compare(arguments)) => arguments.run(session),
+            Some(BenchCommand::Rerun(arguments)) => arguments.run(session),
             Some(BenchCommand::Verify(arguments)) => arguments.run(session),
             None => self.run.run(session),
         }
@@ -188,6 +193,12 @@ struct RunArguments {
     /// Replace the run that the folder holds
     #[arg(long, requires = "folder")]
     fresh: bool,
+    /// Read counters of the machine, of seeklab and of watched processes at this interval [default: none, with --watch 1s]
+    #[arg(long, value_name = "TIME", value_parser = parse_counters)]
+    counters: Option<Duration>,
+    /// Read the counters of this process, too, or of all processes of this name. Repeatable
+    #[arg(long, value_name = "NAME|PID")]
+    watch: Vec<Watch>,
     /// Print a line of figures to stderr at the end of every interval
     #[arg(long)]
     live: bool,
@@ -235,6 +246,8 @@ fn parse_ramp(text: &str) -> Result<Ramp, String> {
     }
 }
 
+/// Name of the report in the folder of a run.
+const REPORT_FILE: &str = "report.html";
 /// Longest interval of the figures over time.
 const INTERVAL_MAX: Duration = Duration::from_s(3600);
 /// Shortest interval of the figures over time.
@@ -244,6 +257,14 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
     match text.parse::<Duration>() {
         Ok(time) if time.is_zero() || (INTERVAL_MIN..=INTERVAL_MAX).contains(&time) => Ok(time),
         Ok(_) => Err(format!("0s and {INTERVAL_MIN} to {INTERVAL_MAX} are allowed")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn parse_counters(text: &str) -> Result<Duration, String> {
+    match text.parse::<Duration>() {
+        Ok(time) if (INTERVAL_MIN..=INTERVAL_MAX).contains(&time) => Ok(time),
+        Ok(_) => Err(format!("{INTERVAL_MIN} to {INTERVAL_MAX} are allowed")),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -278,20 +299,8 @@ impl RunArguments {
             return Err(Failure::new("--json=fio: prints one stream, once")
                 .hint("print the phases and streams with --json"));
         }
-        let BenchResult { figures, page, fio, write_failure, failure } = bench(session, &options)?;
-        let printed = match self.json {
-            None => print(&text(&page)),
-            Some(JsonFormat::Seeklab) => print_json(&figures),
-            // It has a schema of its own, without our version.
-            Some(JsonFormat::Fio) => print(&format!("{fio:#}\n")),
-        };
-        let in_folder = |name: &str| options.folder.as_ref().map(|folder| folder.join(name));
-        Delivery::of(session, printed)
-            .file(options.report.as_deref(), || render_page_html(&page))
-            .file(in_folder("report.html").as_deref(), || render_page_html(&page))
-            .and(write_failure.map_or(Ok(()), Err))
-            .and(failure.map_or(Ok(()), Err))
-            .finish()
+        let result = bench(session, &options)?;
+        deliver(session, &options, result, self.json)
     }
 
     /// The plan of one phase and one stream that the options describe.
@@ -419,6 +428,10 @@ impl RunArguments {
             report: self.report.clone(),
             folder: self.folder.clone(),
             fresh: self.fresh,
+            counters: (self.counters.is_some() || !self.watch.is_empty()).then(|| CounterOptions {
+                interval: self.counters.unwrap_or(Duration::from_s(1)),
+                watch: self.watch.clone(),
+            }),
             live: self.live,
             ..options
         })
@@ -431,6 +444,29 @@ impl RunArguments {
             PacingName::Frugal => Pacing::Frugal,
         })
     }
+}
+
+/// Prints the results and writes the report.
+fn deliver(
+    session: &Session,
+    options: &BenchOptions,
+    result: BenchResult,
+    json: Option<JsonFormat>,
+) -> Result<(), Failure> {
+    let BenchResult { figures, page, fio, write_failure, failure } = result;
+    let printed = match json {
+        None => print(&text(&page)),
+        Some(JsonFormat::Seeklab) => print_json(&figures),
+        // It has a schema of its own, without our version.
+        Some(JsonFormat::Fio) => print(&format!("{fio:#}\n")),
+    };
+    let in_folder = options.folder.as_ref().map(|folder| folder.join(REPORT_FILE));
+    Delivery::of(session, printed)
+        .file(options.report.as_deref(), || render_page_html(&page))
+        .file(in_folder.as_deref(), || render_page_html(&page))
+        .and(write_failure.map_or(Ok(()), Err))
+        .and(failure.map_or(Ok(()), Err))
+        .finish()
 }
 
 /// The tables and notes of the page, in characters.

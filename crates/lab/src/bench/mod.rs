@@ -6,6 +6,7 @@
 //! ```
 
 mod comparison;
+mod counters;
 mod course;
 mod figures;
 mod fio;
@@ -21,6 +22,7 @@ mod plan;
 mod plan_file;
 mod rates;
 mod repeated;
+mod rerun;
 mod run_document;
 mod saved_plan;
 mod state_check;
@@ -30,6 +32,7 @@ mod verification;
 
 use std::path::PathBuf;
 
+use seeklab_bench::target::TargetKind;
 use seeklab_bench::verify::Findings;
 use seeklab_core::ByteSize;
 use seeklab_files::check_distinct;
@@ -52,6 +55,7 @@ pub use comparison::{
     ChangeThreshold, FigureChange, RunComparisonFigures, RunComparisonOptions, RunComparisonResult,
     ThresholdFigures, compare_runs,
 };
+pub use counters::{CounterFigures, CounterSeriesFigures};
 pub use figures::{
     BenchFigures, CostFigures, CountFigures, HungFigures, IntervalFigures, LoadFigures, OperationFigures,
     ResponseTimes, ServiceTimes,
@@ -63,7 +67,9 @@ pub use phases::{PhaseFigures, SteadyChangeFigures, SteadyFigures, StreamFigures
 pub use plan_file::{PlanOverrides, document as plan_document, page as plan_page, read as read_plan};
 pub use rates::{FoundRateFigures, OfferedRate, TrialFigures, with_rates};
 pub use repeated::{RepeatedFigure, RepeatedFigures};
+pub use rerun::rerun;
 pub use run_document::{RunFacts, RunHost, RunSource, RunState, RunTarget};
+pub use seeklab_bench::counters::{CounterOptions, Watch};
 pub use seeklab_bench::{Late, Ramp, SteadyFigure, SteadyRule};
 pub use state_check::{StateCheckFigures, StateCheckOptions, StateCheckResult, check_state};
 pub use verification::{FindingFigures, VerificationFigures, VerificationOptions};
@@ -95,6 +101,13 @@ pub fn bench(session: &Session, options: &BenchOptions) -> Result<BenchResult, F
         return Err(Failure::new("--verify: checks one stream, once")
             .hint("leave out the plan, --repeat, --rates and --find-rate"));
     }
+    if let (Some(_), Some(model)) = (
+        &options.counters,
+        options.targets.iter().find(|target| TargetKind::of(&target.address).0.is_virtual),
+    ) {
+        return Err(Failure::new(format!("--counters: `{}` is measured in virtual time", model.address))
+            .hint("counters are those of real time; leave them out, or measure a real target"));
+    }
     let mut search = options.find_rate.map(|bound| RateSearch::new(options, bound)).transpose()?;
     let loads = loads(options)?;
     check_outputs(options)?;
@@ -125,6 +138,10 @@ fn run(
     mut targets: Vec<ReadyTarget>,
     mut folder: Option<&mut RunFolder>,
 ) -> Result<BenchResult, Failure> {
+    let counting = match &options.counters {
+        Some(counters) => Some((counters, counters::begin(counters, options.folder.as_deref())?)),
+        None => None,
+    };
     let mut course = Course::new(session, options, folder.as_deref_mut());
     let (mut measured, mut of_measured) =
         measure(session, options, search.as_deref(), &mut targets, &mut course)?;
@@ -146,9 +163,10 @@ fn run(
         },
     };
     let options = &of_measured;
+    let counted = counting.map(|(counters, thread)| (counters, thread.finish()));
     let write_failure = course.finish();
     if let Some(folder) = folder {
-        folder.complete(options, &measured.phases);
+        folder.complete(options, &measured.phases, counted.as_ref().map(|(_, counters)| counters));
     }
     drop(targets);
     let address = &options.targets[0].address;
@@ -158,7 +176,9 @@ fn run(
     measured.findings.iter().flat_map(verification::notes).for_each(|(limits, note)| notes.add(limits, note));
     let mut figures = BenchFigures::new(session, options, &measured.phases, found);
     figures.verification = measured.findings.as_ref().map(VerificationFigures::from);
-    let page = page::page(options, &figures, &measured.phases);
+    figures.counters = counted.as_ref().map(|(options, counters)| CounterFigures::of(options, counters));
+    let counted = counted.as_ref().map(|(_, counters)| counters);
+    let page = page::page(options, &figures, &measured.phases, counted);
     let fio = match options.is_one_stream() && measured.phases.len() == 1 {
         true => fio_json::document(&figures, options, &measured.phases[0].measurement),
         false => Value::Null,

@@ -10,7 +10,7 @@ use seeklab_emulator::frontend::nbd::Uri;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::figures::{BenchFigures, six_decimals};
+use super::figures::BenchFigures;
 use super::options::BenchOptions;
 use super::saved_plan::{SavedPlan, absolute};
 use super::targets::ReadyTarget;
@@ -225,11 +225,6 @@ impl RunTarget {
             description: target.device.as_ref().map(|device| device.description.to_toml()),
         }
     }
-}
-
-/// Time in seconds with six decimals.
-pub(super) fn seconds(time: seeklab_core::Duration) -> f64 {
-    six_decimals(time.as_s())
 }
 
 /// Identity of the file or block device of an address; `None` of other targets and of files that are not there yet.

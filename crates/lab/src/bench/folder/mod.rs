@@ -19,6 +19,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use seeklab_bench::counters::Counters;
 use seeklab_bench::target::TargetKind;
 use seeklab_bench::{Interval, Part};
 use seeklab_columnar::write_table;
@@ -26,6 +27,7 @@ use seeklab_core::{Duration, Instant};
 use seeklab_files::{PartFile, check_writable, write};
 use serde_json::json;
 
+use super::counters;
 use super::figures::BenchFigures;
 use super::options::{BenchOptions, PhaseOptions};
 use super::phase::PhaseRun;
@@ -49,6 +51,8 @@ const FILES: &[&str] = &[
     "response.hlog",
     "service.hlog",
     EVENTS,
+    counters::FILE,
+    "counters.parquet.part",
     TRACE,
     "trace.parquet.part",
     ".reserve",
@@ -214,12 +218,15 @@ impl RunFolder {
     }
 
     /// The measurement is over: writes the last form of everything but `run.json`.
-    pub(super) fn complete(&mut self, options: &BenchOptions, runs: &[PhaseRun]) {
+    pub(super) fn complete(&mut self, options: &BenchOptions, runs: &[PhaseRun], counted: Option<&Counters>) {
         // The results take the space now.
         self.reserve = None;
         let mut written = vec![(INTERVALS, self.write_intervals(options, runs))];
         for time in Time::ALL {
             written.push((time.file(), self.write_log(time, options, runs)));
+        }
+        if let Some(counted) = counted {
+            written.push((counters::FILE, counters::write(&self.path, counted)));
         }
         let events = self.events.take();
         written.push((EVENTS, append(&self.path.join(EVENTS), events.as_bytes())));
