@@ -172,7 +172,7 @@ pub fn write_table(
         .map_err(failed)?;
     let arrays = columns.iter().map(|column| column.values.array()).collect();
     RecordBatch::try_new(schema, arrays)
-        .map_err(parquet::errors::ParquetError::from)
+        .map_err(ParquetError::from)
         .and_then(|batch| writer.write(&batch))
         .map_err(failed)?;
     Ok(writer.into_inner().map_err(failed)?.finish()?)

@@ -419,6 +419,17 @@ impl RunArguments {
                 );
             }
         };
+        let counters = match &options.counters {
+            of_plan if self.counters.is_none() && self.watch.is_empty() => of_plan.clone(),
+            of_plan => {
+                let (interval, watch) =
+                    of_plan.clone().map_or((None, Vec::new()), |of| (Some(of.interval), of.watch));
+                Some(CounterOptions {
+                    interval: self.counters.or(interval).unwrap_or(Duration::from_s(1)),
+                    watch: if self.watch.is_empty() { watch } else { self.watch.clone() },
+                })
+            }
+        };
         Ok(BenchOptions {
             destroy: self.destroy.clone(),
             verification: self
@@ -428,10 +439,7 @@ impl RunArguments {
             report: self.report.clone(),
             folder: self.folder.clone(),
             fresh: self.fresh,
-            counters: (self.counters.is_some() || !self.watch.is_empty()).then(|| CounterOptions {
-                interval: self.counters.unwrap_or(Duration::from_s(1)),
-                watch: self.watch.clone(),
-            }),
+            counters,
             live: self.live,
             ..options
         })

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use seeklab_bench::counters::{
-    CounterOptions, CounterSample, CounterScope, CounterSeries, CounterThread, Counters, TakeSample,
+    COUNTERS, CounterOptions, CounterSample, CounterScope, CounterSeries, CounterThread, Counters, TakeSample,
 };
 use seeklab_columnar::{ColumnValues, TableColumn, write_table};
 use seeklab_files::PartFile;
@@ -147,11 +147,16 @@ pub(super) fn write(folder: &Path, counters: &Counters) -> Result<(), Failure> {
         .zip(values)
         .map(|(name, values)| TableColumn { name: (*name).to_owned(), values })
         .collect();
-    let metadata = [
-        ("table", TABLE.to_owned()),
-        ("table_version", TABLE_VERSION.to_string()),
-        ("version", VERSION.to_owned()),
+    let mut metadata = vec![
+        ("table".to_owned(), TABLE.to_owned()),
+        ("table_version".to_owned(), TABLE_VERSION.to_string()),
+        ("version".to_owned(), VERSION.to_owned()),
     ];
+    let is_there = |name: &str| counters.series.iter().any(|series| series.counter == name);
+    let present = COUNTERS.iter().filter(|counter| is_there(counter.name));
+    metadata.extend(present.map(|of| (format!("counter.{}", of.name), of.meaning.to_owned())));
+    let metadata: Vec<(&str, String)> =
+        metadata.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
     let path = folder.join(FILE);
     write_table(&path, &columns, &metadata)?;
     let part: Option<PathBuf> = PartFile::path_of(&path)?;
@@ -178,7 +183,14 @@ pub(super) fn table(figures: &CounterFigures) -> PlainTable {
         "system_processors",
         "resident_bytes",
     ];
-    rows(figures, |series| SHOWN.contains(&series.counter))
+    // Many processes may have the same name.
+    let is_idle = |series: &CounterSeriesFigures| {
+        let of = |other: &&CounterSeriesFigures| {
+            other.scope == "process" && other.name == series.name && other.counter.ends_with("_processors")
+        };
+        series.scope == "process" && figures.series.iter().filter(of).all(|other| other.max == 0.0)
+    };
+    rows(figures, |series| SHOWN.contains(&series.counter) && !is_idle(series))
 }
 
 /// Rows of the series that `shown` takes.

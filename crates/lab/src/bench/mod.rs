@@ -110,10 +110,19 @@ pub fn bench(session: &Session, options: &BenchOptions) -> Result<BenchResult, F
     }
     let mut search = options.find_rate.map(|bound| RateSearch::new(options, bound)).transpose()?;
     let loads = loads(options)?;
-    check_outputs(options)?;
-    let targets = targets::ready(session, options, &loads)?;
+    let is_folder_made = check_outputs(options)?;
+    let ready = || {
+        let targets = targets::ready(session, options, &loads)?;
+        let folder = RunFolder::begin(session, options, &targets)?;
+        Ok((targets, folder))
+    };
+    let (targets, mut folder) = ready().inspect_err(|_: &Failure| {
+        if let Some(folder) = options.folder.as_ref().filter(|_| is_folder_made) {
+            // Files of a run that began stay.
+            let _ = std::fs::remove_dir(folder);
+        }
+    })?;
     drop(loads);
-    let mut folder = RunFolder::begin(session, options, &targets)?;
     let result = run(session, options, search.as_mut(), targets, folder.as_mut());
     match (folder, result) {
         (None, result) => result,
@@ -293,7 +302,8 @@ fn failure(options: &BenchOptions, loads: &[Vec<Load>], phases: &[PhaseRun]) -> 
 }
 
 /// Checks the outputs before the work.
-fn check_outputs(options: &BenchOptions) -> Result<(), Failure> {
+/// Returns true if the folder of the run was made.
+fn check_outputs(options: &BenchOptions) -> Result<bool, Failure> {
     let streams = || options.phases.iter().flat_map(|phase| &phase.streams);
     let inputs = || {
         let named = streams().filter_map(|stream| stream.workload.workload()).flat_map(|workload| {
@@ -301,16 +311,19 @@ fn check_outputs(options: &BenchOptions) -> Result<(), Failure> {
         });
         named.flatten().chain(options.inputs.iter().cloned()).chain(targets::paths(options))
     };
-    for path in options.record.iter().chain(&options.report) {
+    // The folder is made last, so that no mistake leaves it behind.
+    let is_in_folder =
+        |path: &&PathBuf| options.folder.as_deref().is_some_and(|folder| path.parent() == Some(folder));
+    for path in options.record.iter().chain(&options.report).filter(|path| !is_in_folder(path)) {
         check_distinct(path, inputs())?;
     }
     if options.record.is_some() && options.record == options.report {
         return Err(Failure::new("--report: is the file of --record").hint("name another file"));
     }
     if let Some(folder) = &options.folder {
-        folder::check(folder, options.fresh)?;
+        return folder::check(folder, options.fresh);
     }
-    Ok(())
+    Ok(false)
 }
 
 /// The trace of every request, if one was requested.

@@ -12,6 +12,8 @@
 mod events;
 mod histograms;
 mod intervals;
+#[cfg(test)]
+mod reference;
 mod reserve;
 
 use std::fs::{self, OpenOptions};
@@ -39,7 +41,7 @@ use crate::session::Session;
 
 use events::EventLog;
 use histograms::{HistogramLog, Time};
-use intervals::{IntervalRow, RowPlace};
+use intervals::{IntervalColumn, IntervalRow, RowPlace};
 use reserve::Reserve;
 
 /// Names of the files that a run may leave, for a run that replaces it.
@@ -86,11 +88,11 @@ struct CurrentPhase {
     from: Duration,
 }
 
-/// Checks before the work that a run can be kept in `folder`, and makes the folder.
+/// Checks before the work that a run can be kept in `folder`, and makes the folder. Returns true if it was not there.
 ///
 /// # Errors
 /// If it holds another run, or cannot be written.
-pub(super) fn check(folder: &Path, is_fresh: bool) -> Result<(), Failure> {
+pub(super) fn check(folder: &Path, is_fresh: bool) -> Result<bool, Failure> {
     if let Some(part) = PartFile::existing(&folder.join(INTERVALS))?.filter(|part| part.is_written) {
         return Err(Failure::new(format!("{}: another run writes it", part.path.display()))
             .hint("name another folder, or wait for its end"));
@@ -103,9 +105,11 @@ pub(super) fn check(folder: &Path, is_fresh: bool) -> Result<(), Failure> {
         ))
         .hint("name another folder, or add --fresh to replace that run"));
     }
+    let is_made = !folder.exists();
     fs::create_dir_all(folder)
         .map_err(|error| Failure::from(error).context(format!("{}: cannot be made", folder.display())))?;
-    Ok(check_writable(&folder.join(RUN_FILE))?)
+    check_writable(&folder.join(RUN_FILE))?;
+    Ok(is_made)
 }
 
 impl RunFolder {
@@ -254,7 +258,7 @@ impl RunFolder {
             target.capacity_bytes = capacity.map(|stream| stream.capacity_bytes).or(target.capacity_bytes);
         }
         let state = if figures.stopped { RunState::Stopped } else { RunState::Complete };
-        self.end(state, failure);
+        self.end(state, failure.or(self.failures.first()).map(ToString::to_string));
         let written = self.write_facts(Some(figures));
         self.failures.extend(written.err());
         Failure::all(self.failures).map_or(Ok(()), Err)
@@ -263,14 +267,14 @@ impl RunFolder {
     /// The run ended without figures. A folder that cannot be written keeps the state of its begin.
     pub(super) fn fail(mut self, failure: &Failure) {
         self.reserve = None;
-        self.end(RunState::Failed, Some(failure));
+        self.end(RunState::Failed, Some(failure.to_string()));
         let _ = self.write_facts(None);
     }
 
-    fn end(&mut self, state: RunState, failure: Option<&Failure>) {
+    fn end(&mut self, state: RunState, failure: Option<String>) {
         self.facts.state = state;
         self.facts.ended_unix_s = Some(unix_s());
-        self.facts.failure = failure.map(ToString::to_string);
+        self.facts.failure = failure;
     }
 
     fn is_full(&self) -> bool {
@@ -289,12 +293,17 @@ impl RunFolder {
     fn write_intervals(&self, options: &BenchOptions, runs: &[PhaseRun]) -> Result<(), Failure> {
         let rows = parts(options, runs).flat_map(|(place, part)| IntervalRow::of(place, part));
         let columns = intervals::table(rows);
-        let metadata = [
-            ("table", intervals::TABLE.to_owned()),
-            ("table_version", intervals::VERSION.to_string()),
-            ("version", VERSION.to_owned()),
-            ("seed", options.seed.0.to_string()),
+        let mut metadata = vec![
+            ("table".to_owned(), intervals::TABLE.to_owned()),
+            ("table_version".to_owned(), intervals::VERSION.to_string()),
+            ("version".to_owned(), VERSION.to_owned()),
+            ("seed".to_owned(), options.seed.0.to_string()),
         ];
+        let meaning =
+            |column: &IntervalColumn| (format!("column.{}", column.name), column.meaning.to_owned());
+        metadata.extend(intervals::COLUMNS.iter().map(meaning));
+        let metadata: Vec<(&str, String)> =
+            metadata.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
         Ok(write_table(&self.path.join(INTERVALS), &columns, &metadata)?)
     }
 
