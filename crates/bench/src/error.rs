@@ -78,4 +78,10 @@ pub enum BenchError {
         /// Error of the operating system.
         source: io::Error,
     },
+    /// A number that is watched is no process.
+    #[error("there is no process {number} to watch")]
+    NoProcess {
+        /// The number.
+        number: u32,
+    },
 }

@@ -19,6 +19,7 @@
 mod arrivals;
 mod claim;
 mod cost;
+pub mod counters;
 mod dealt;
 mod error;
 mod identity;

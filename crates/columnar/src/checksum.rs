@@ -95,13 +95,18 @@ fn folded(lanes: [u64; LANES]) -> u32 {
 }
 
 /// The value of the key for columns of `rows` rows.
-pub(crate) fn text<'a>(rows: u64, columns: impl Iterator<Item = (Column, &'a Spans)>) -> String {
+pub(crate) fn text<'a>(rows: u64, columns: impl Iterator<Item = (&'a str, &'a Spans)>) -> String {
     let mut text = format!("rows={rows}");
     for (column, spans) in columns {
         let all: Vec<String> = spans.all().iter().map(|span| format!("{span:08x}")).collect();
-        text.push_str(&format!(";{}={}", column.name(), all.join(",")));
+        text.push_str(&format!(";{column}={}", all.join(",")));
     }
     text
+}
+
+/// A number that stands for a text.
+pub(crate) fn of_text(text: &str) -> u64 {
+    text.bytes().fold(step(0, text.len() as u64), |sum, byte| step(sum, u64::from(byte)))
 }
 
 /// Checksum of keys and their values.

@@ -32,7 +32,7 @@ use std::path::Path;
 use seeklab_traces::{Metadata, OpenTrace, ReadOptions, Source, TraceError, TraceFormat, TraceWriter};
 
 pub use parquet_format::Parquet;
-pub use table::{ColumnValues, TableColumn, write_table};
+pub use table::{ColumnValues, Table, TableColumn, read_table, write_table};
 pub use typed_table::{TypedTableReader, TypedTableWriter};
 
 /// All trace formats: those of [`seeklab_traces::FORMATS`], and Parquet behind the canonical CSV.

@@ -187,7 +187,7 @@ impl TraceWriter for ParquetWriter {
         let flushed = self.body(Column::written(false))?.flush();
         flushed.map_err(|error| failed("write", error, &self.path))?;
         let buffers = self.body.iter().flat_map(|body| &body.buffers);
-        let values = checksum::text(self.rows, buffers.map(|buffer| (buffer.column, &buffer.spans)));
+        let values = checksum::text(self.rows, buffers.map(|buffer| (buffer.column.name(), &buffer.spans)));
         let metadata = self.pairs.text();
         self.append(checksum::KEY, &values);
         self.append(checksum::METADATA_KEY, &metadata);

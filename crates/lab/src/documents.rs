@@ -113,6 +113,12 @@ fn schema_of<D: JsonSchema>() -> Value {
     settings.into_generator().into_root_schema_for::<D>().to_value()
 }
 
+/// The keys of a document that no verb prints.
+#[cfg(test)]
+pub(crate) fn keys_of<D: JsonSchema>() -> Vec<DocumentKey> {
+    Document { name: "", command: "", generate: schema_of::<D> }.keys()
+}
+
 impl Document {
     /// Returns the document of that name.
     ///

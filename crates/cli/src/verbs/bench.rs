@@ -1,6 +1,7 @@
 //! `seeklab bench`: measures a real target, or a model in virtual time.
 
 mod compare;
+mod rerun;
 mod ui;
 mod verify;
 
@@ -8,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use seeklab_lab::bench::{
-    BenchOptions, BenchResult, ExpectedDevice, FioOptions, Late, OfferedRate, PhaseOptions, PlanOverrides,
-    Ramp, StreamLoad, StreamOptions, TRACE_FILE, TargetChoice, VerificationOptions, bench, plan_document,
-    plan_page, read_fio, read_plan, with_rates,
+    BenchOptions, BenchResult, CounterOptions, ExpectedDevice, FioOptions, Late, OfferedRate, PhaseOptions,
+    PlanOverrides, Ramp, StreamLoad, StreamOptions, TRACE_FILE, TargetChoice, VerificationOptions, Watch,
+    bench, plan_document, plan_page, read_fio, read_plan, with_rates,
 };
 use seeklab_lab::crates::core::{ByteSize, Duration, Seed};
 use seeklab_lab::crates::emulator::clock::Pacing;
@@ -40,6 +41,7 @@ const EXAMPLES: &str = r#"Examples:
   seeklab bench verify sdb.state
   seeklab bench compare before/ after/ --fail-if 'response_p99_ms +5%'
   seeklab bench plan.toml --repeat 5 --report out.html
+  seeklab bench rerun run1 --destroy /dev/sdb
   seeklab bench job.fio --skip-unknown --on model:cheetah-36es
   seeklab bench ui plan.toml
 
@@ -71,6 +73,8 @@ pub(crate) struct Arguments {
 enum BenchCommand {
     /// Compare two sets of repeated runs, and fail if a figure has changed too much
     Compare(compare::Arguments),
+    /// Repeat the run of a folder: the same plan, seed and options on the same targets
+    Rerun(rerun::Arguments),
     /// Check a target against the state that a run with --verify --state kept
     Verify(verify::Arguments),
     /// Compose, start, watch and compare measurements in a browser
@@ -81,6 +85,7 @@ impl Arguments {
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         match self.command {
             Some(BenchCommand::Compare(arguments)) => arguments.run(session),
+            Some(BenchCommand::Rerun(arguments)) => arguments.run(session),
             Some(BenchCommand::Verify(arguments)) => arguments.run(session),
             Some(BenchCommand::Ui(arguments)) => arguments.run(session),
             None => self.run.run(session),
@@ -193,6 +198,12 @@ struct RunArguments {
     /// Replace the run that the folder holds
     #[arg(long, requires = "folder")]
     fresh: bool,
+    /// Read counters of the machine, of seeklab and of watched processes at this interval [default: none, with --watch 1s]
+    #[arg(long, value_name = "TIME", value_parser = parse_counters)]
+    counters: Option<Duration>,
+    /// Read the counters of this process, too, or of all processes of this name. Repeatable
+    #[arg(long, value_name = "NAME|PID")]
+    watch: Vec<Watch>,
     /// Print a line of figures to stderr at the end of every interval
     #[arg(long)]
     live: bool,
@@ -240,6 +251,8 @@ fn parse_ramp(text: &str) -> Result<Ramp, String> {
     }
 }
 
+/// Name of the report in the folder of a run.
+const REPORT_FILE: &str = "report.html";
 /// Longest interval of the figures over time.
 const INTERVAL_MAX: Duration = Duration::from_s(3600);
 /// Shortest interval of the figures over time.
@@ -249,6 +262,14 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
     match text.parse::<Duration>() {
         Ok(time) if time.is_zero() || (INTERVAL_MIN..=INTERVAL_MAX).contains(&time) => Ok(time),
         Ok(_) => Err(format!("0s and {INTERVAL_MIN} to {INTERVAL_MAX} are allowed")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn parse_counters(text: &str) -> Result<Duration, String> {
+    match text.parse::<Duration>() {
+        Ok(time) if (INTERVAL_MIN..=INTERVAL_MAX).contains(&time) => Ok(time),
+        Ok(_) => Err(format!("{INTERVAL_MIN} to {INTERVAL_MAX} are allowed")),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -283,20 +304,8 @@ impl RunArguments {
             return Err(Failure::new("--json=fio: prints one stream, once")
                 .hint("print the phases and streams with --json"));
         }
-        let BenchResult { figures, page, fio, write_failure, failure } = bench(session, &options)?;
-        let printed = match self.json {
-            None => print(&text(&page)),
-            Some(JsonFormat::Seeklab) => print_json(&figures),
-            // It has a schema of its own, without our version.
-            Some(JsonFormat::Fio) => print(&format!("{fio:#}\n")),
-        };
-        let in_folder = |name: &str| options.folder.as_ref().map(|folder| folder.join(name));
-        Delivery::of(session, printed)
-            .file(options.report.as_deref(), || render_page_html(&page))
-            .file(in_folder("report.html").as_deref(), || render_page_html(&page))
-            .and(write_failure.map_or(Ok(()), Err))
-            .and(failure.map_or(Ok(()), Err))
-            .finish()
+        let result = bench(session, &options)?;
+        deliver(session, &options, result, self.json)
     }
 
     /// The plan of one phase and one stream that the options describe.
@@ -415,6 +424,17 @@ impl RunArguments {
                 );
             }
         };
+        let counters = match &options.counters {
+            of_plan if self.counters.is_none() && self.watch.is_empty() => of_plan.clone(),
+            of_plan => {
+                let (interval, watch) =
+                    of_plan.clone().map_or((None, Vec::new()), |of| (Some(of.interval), of.watch));
+                Some(CounterOptions {
+                    interval: self.counters.or(interval).unwrap_or(Duration::from_s(1)),
+                    watch: if self.watch.is_empty() { watch } else { self.watch.clone() },
+                })
+            }
+        };
         Ok(BenchOptions {
             destroy: self.destroy.clone(),
             verification: self
@@ -424,6 +444,7 @@ impl RunArguments {
             report: self.report.clone(),
             folder: self.folder.clone(),
             fresh: self.fresh,
+            counters,
             live: self.live,
             ..options
         })
@@ -436,6 +457,29 @@ impl RunArguments {
             PacingName::Frugal => Pacing::Frugal,
         })
     }
+}
+
+/// Prints the results and writes the report.
+fn deliver(
+    session: &Session,
+    options: &BenchOptions,
+    result: BenchResult,
+    json: Option<JsonFormat>,
+) -> Result<(), Failure> {
+    let BenchResult { figures, page, fio, write_failure, failure } = result;
+    let printed = match json {
+        None => print(&text(&page)),
+        Some(JsonFormat::Seeklab) => print_json(&figures),
+        // It has a schema of its own, without our version.
+        Some(JsonFormat::Fio) => print(&format!("{fio:#}\n")),
+    };
+    let in_folder = options.folder.as_ref().map(|folder| folder.join(REPORT_FILE));
+    Delivery::of(session, printed)
+        .file(options.report.as_deref(), || render_page_html(&page))
+        .file(in_folder.as_deref(), || render_page_html(&page))
+        .and(write_failure.map_or(Ok(()), Err))
+        .and(failure.map_or(Ok(()), Err))
+        .finish()
 }
 
 /// The tables and notes of the page, in characters.

@@ -31,6 +31,7 @@ mod reorganise;
 mod replays;
 mod results;
 mod run_comparison;
+mod run_folders;
 mod schema_check;
 mod schemas;
 mod serve;

@@ -85,6 +85,9 @@ impl Listener for Course<'_> {
         if let Some(folder) = &mut self.folder {
             folder.interval(self.session, interval);
         }
+        if let (Some(trace), None) = (&mut self.trace, &self.write_error) {
+            self.write_error = trace.save().err();
+        }
     }
 
     fn row(&mut self, record: &TraceRecord) {

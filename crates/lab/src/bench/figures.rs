@@ -9,6 +9,7 @@ use seeklab_core::{Duration, Operation};
 use serde::{Deserialize, Serialize};
 
 use super::BenchOptions;
+use super::counters::CounterFigures;
 use super::phase::PhaseRun;
 use super::phases::PhaseFigures;
 use super::rates::FoundRateFigures;
@@ -129,6 +130,8 @@ pub struct BenchFigures {
     pub verification: Option<VerificationFigures>,
     /// Cost of measuring; null in virtual time.
     pub cost: Option<CostFigures>,
+    /// Counters of the machine and of processes; null without `--counters`.
+    pub counters: Option<CounterFigures>,
     /// True if nothing is known that distorts the figures; otherwise `notes` name it.
     pub trusted: bool,
     /// Figures over time, of all phases in order.
@@ -379,6 +382,7 @@ impl BenchFigures {
             counts: CountFigures::of(&totals),
             verification: None,
             cost: CostFigures::of(&totals),
+            counters: None,
             trusted: runs.iter().all(|run| run.notes.is_trusted),
             intervals: runs
                 .iter()

@@ -6,6 +6,7 @@
 //! ```
 
 mod comparison;
+mod counters;
 mod course;
 mod figures;
 mod fio;
@@ -23,6 +24,7 @@ mod plan;
 mod plan_file;
 mod rates;
 mod repeated;
+mod rerun;
 mod run_document;
 mod saved_plan;
 mod served_page;
@@ -33,6 +35,7 @@ mod verification;
 
 use std::path::PathBuf;
 
+use seeklab_bench::target::TargetKind;
 use seeklab_bench::verify::Findings;
 use seeklab_core::ByteSize;
 use seeklab_files::{check_apart, check_distinct};
@@ -55,6 +58,7 @@ pub use comparison::{
     ChangeThreshold, FigureChange, RunComparisonFigures, RunComparisonOptions, RunComparisonResult,
     ThresholdFigures, compare_runs,
 };
+pub use counters::{CounterFigures, CounterSeriesFigures};
 pub use figures::{
     BenchFigures, CostFigures, CountFigures, HungFigures, IntervalFigures, LoadFigures, OperationFigures,
     ResponseTimes, ServiceTimes,
@@ -72,7 +76,9 @@ pub use plan_file::{
 };
 pub use rates::{FoundRateFigures, OfferedRate, TrialFigures, with_rates};
 pub use repeated::{RepeatedFigure, RepeatedFigures};
+pub use rerun::rerun;
 pub use run_document::{RunFacts, RunHost, RunSource, RunState, RunTarget};
+pub use seeklab_bench::counters::{CounterOptions, Watch};
 pub use seeklab_bench::{Late, Ramp, SteadyFigure, SteadyRule};
 pub use served_page::BenchPage;
 pub use state_check::{StateCheckFigures, StateCheckOptions, StateCheckResult, check_state};
@@ -117,12 +123,28 @@ pub fn bench_with(
         return Err(Failure::new("--verify: checks one stream, once")
             .hint("leave out the plan, --repeat, --rates and --find-rate"));
     }
+    if let (Some(_), Some(model)) = (
+        &options.counters,
+        options.targets.iter().find(|target| TargetKind::of(&target.address).0.is_virtual),
+    ) {
+        return Err(Failure::new(format!("--counters: `{}` is measured in virtual time", model.address))
+            .hint("counters are those of real time; leave them out, or measure a real target"));
+    }
     let mut search = options.find_rate.map(|bound| RateSearch::new(options, bound)).transpose()?;
     let loads = loads(options)?;
-    check_outputs(options)?;
-    let targets = targets::ready(session, options, &loads)?;
+    let is_folder_made = check_outputs(options)?;
+    let ready = || {
+        let targets = targets::ready(session, options, &loads)?;
+        let folder = RunFolder::begin(session, options, &targets)?;
+        Ok((targets, folder))
+    };
+    let (targets, mut folder) = ready().inspect_err(|_: &Failure| {
+        if let Some(folder) = options.folder.as_ref().filter(|_| is_folder_made) {
+            // Files of a run that began stay.
+            let _ = std::fs::remove_dir(folder);
+        }
+    })?;
     drop(loads);
-    let mut folder = RunFolder::begin(session, options, &targets)?;
     let result = run((session, listener), options, search.as_mut(), targets, folder.as_mut());
     match (folder, result) {
         (None, result) => result,
@@ -147,6 +169,10 @@ fn run(
     mut targets: Vec<ReadyTarget>,
     mut folder: Option<&mut RunFolder>,
 ) -> Result<BenchResult, Failure> {
+    let counting = match &options.counters {
+        Some(counters) => Some((counters, counters::begin(counters, options.folder.as_deref())?)),
+        None => None,
+    };
     let mut course = Course::new(session, options, folder.as_deref_mut(), listener);
     let (mut measured, mut of_measured) =
         measure(session, options, search.as_deref(), &mut targets, &mut course)?;
@@ -172,9 +198,10 @@ fn run(
         },
     };
     let options = &of_measured;
+    let counted = counting.map(|(counters, thread)| (counters, thread.finish()));
     let write_failure = course.finish();
     if let Some(folder) = folder {
-        folder.complete(options, &measured.phases);
+        folder.complete(options, &measured.phases, counted.as_ref().map(|(_, counters)| counters));
     }
     drop(targets);
     let address = &options.targets[0].address;
@@ -184,7 +211,9 @@ fn run(
     measured.findings.iter().flat_map(verification::notes).for_each(|(limits, note)| notes.add(limits, note));
     let mut figures = BenchFigures::new(session, options, &measured.phases, found);
     figures.verification = measured.findings.as_ref().map(VerificationFigures::from);
-    let page = page::page(options, &figures, &measured.phases);
+    figures.counters = counted.as_ref().map(|(options, counters)| CounterFigures::of(options, counters));
+    let counted = counted.as_ref().map(|(_, counters)| counters);
+    let page = page::page(options, &figures, &measured.phases, counted);
     let fio = match options.is_one_stream() && measured.phases.len() == 1 {
         true => fio_json::document(&figures, options, &measured.phases[0].measurement),
         false => Value::Null,
@@ -306,7 +335,8 @@ fn failure(options: &BenchOptions, loads: &[Vec<Load>], phases: &[PhaseRun]) -> 
 }
 
 /// Checks the outputs before the work.
-fn check_outputs(options: &BenchOptions) -> Result<(), Failure> {
+/// Returns true if the folder of the run was made.
+fn check_outputs(options: &BenchOptions) -> Result<bool, Failure> {
     let streams = || options.phases.iter().flat_map(|phase| &phase.streams);
     let inputs = || {
         let named = streams().filter_map(|stream| stream.workload.workload()).flat_map(|workload| {
@@ -314,16 +344,19 @@ fn check_outputs(options: &BenchOptions) -> Result<(), Failure> {
         });
         named.flatten().chain(options.inputs.iter().cloned()).chain(targets::paths(options))
     };
-    for path in options.record.iter().chain(&options.report) {
+    // The folder is made last, so that no mistake leaves it behind.
+    let is_in_folder =
+        |path: &&PathBuf| options.folder.as_deref().is_some_and(|folder| path.parent() == Some(folder));
+    for path in options.record.iter().chain(&options.report).filter(|path| !is_in_folder(path)) {
         check_distinct(path, inputs())?;
     }
     let state = options.verification.iter().filter_map(|verification| verification.state.as_ref());
     let run = options.folder.as_ref().map(|folder| folder.join("run.json"));
     check_apart(options.record.iter().chain(&options.report).chain(state).chain(&run))?;
     if let Some(folder) = &options.folder {
-        folder::check(folder, options.fresh)?;
+        return folder::check(folder, options.fresh);
     }
-    Ok(())
+    Ok(false)
 }
 
 /// The trace of every request, if one was requested.

@@ -8,6 +8,7 @@
 
 use std::path::PathBuf;
 
+use seeklab_bench::counters::CounterOptions;
 use seeklab_bench::{Late, Ramp, SteadyRule};
 use seeklab_core::{ByteSize, Duration, Seed};
 use seeklab_emulator::clock::Pacing;
@@ -48,6 +49,8 @@ pub struct BenchOptions {
     pub folder: Option<PathBuf>,
     /// Replace the results of another run that the folder holds.
     pub fresh: bool,
+    /// Counters of the machine and of processes; `None` reads none.
+    pub counters: Option<CounterOptions>,
     /// Folder of the run that this one repeats.
     pub rerun_of: Option<PathBuf>,
     /// Send a line of figures to the listener at the end of every interval.
@@ -190,6 +193,7 @@ impl Default for BenchOptions {
             report: None,
             folder: None,
             fresh: false,
+            counters: None,
             rerun_of: None,
             live: false,
             inputs: Vec::new(),

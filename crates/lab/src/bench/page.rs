@@ -1,8 +1,10 @@
 //! The page of a measurement: tables of the figures, and plots over time and of the distribution.
 
+use seeklab_bench::counters::Counters;
 use seeklab_core::statistics::Distribution;
 use seeklab_report::{Page, PageSection, PlainTable, Plot, PlotAxis, PlotMark, PlotScale, PlotSeries};
 
+use super::counters;
 use super::figures::{BenchFigures, CostFigures, CountFigures, IntervalFigures, LoadFigures, total};
 use super::options::BenchOptions;
 use super::phase::PhaseRun;
@@ -18,7 +20,12 @@ const ROWS_MAX: usize = 20;
 const POINTS: u32 = 200;
 
 /// Returns the page: the figures of the whole, then those of each phase if there are several or several streams.
-pub(super) fn page(options: &BenchOptions, figures: &BenchFigures, runs: &[PhaseRun]) -> Page {
+pub(super) fn page(
+    options: &BenchOptions,
+    figures: &BenchFigures,
+    runs: &[PhaseRun],
+    counted: Option<&Counters>,
+) -> Page {
     let is_one = options.is_one_stream() && runs.len() == 1;
     let mut tables =
         if is_one { tables(&figures.load, &figures.counts, figures.cost.as_ref()) } else { Vec::new() };
@@ -30,6 +37,7 @@ pub(super) fn page(options: &BenchOptions, figures: &BenchFigures, runs: &[Phase
     tables.extend(figures.verification.iter().flat_map(verification::tables));
     tables.extend(figures.found_rate.as_ref().map(found_table));
     tables.extend(over_time(&figures.intervals));
+    tables.extend(figures.counters.as_ref().map(counters::table));
     let mut sections = vec![PageSection { title: "Figures".to_owned(), tables, ..PageSection::default() }];
     sections.push(PageSection {
         title: "Over time".to_owned(),
@@ -49,6 +57,8 @@ pub(super) fn page(options: &BenchOptions, figures: &BenchFigures, runs: &[Phase
         plots: vec![distribution(&part.response(), &part.service())],
         ..PageSection::default()
     });
+    sections
+        .extend(figures.counters.as_ref().zip(counted).map(|(figures, of)| counters::section(figures, of)));
     if !is_one {
         sections.extend(figures.phases.iter().zip(runs).flat_map(|(phase, run)| of_phase(phase, run)));
     }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
+use seeklab_bench::counters::{CounterOptions, Watch};
 use seeklab_bench::{Late, Ramp, SteadyFigure, SteadyRule};
 use seeklab_core::description::schema::{check_ranges, schema_of};
 use seeklab_core::description::{self, reference, reference_tables};
@@ -60,6 +61,13 @@ struct PlanFile {
     /// Trade of processor time for exact arrivals.
     #[serde(default)]
     pacing: PacingName,
+    /// Length of a sample of the counters of the machine and of processes [default: no counters, with `watch` 1s].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "10ms"))]
+    counters: Option<Duration>,
+    /// Processes whose counters are read, too: their names, or their numbers as text.
+    #[serde(default)]
+    watch: Vec<String>,
 }
 
 const fn one() -> u64 {
@@ -309,6 +317,17 @@ impl Reading<'_> {
             targets.add(name, table);
         }
         let interval = overrides.interval.unwrap_or(file.interval);
+        if file.counters.is_some_and(|length| length < INTERVALS[0]) {
+            let error = DescriptionError::invalid("counters", "a sample is too short");
+            return Err(self.place(error.hint(format!("write at least \"{}\"", INTERVALS[0]))));
+        }
+        let mut watch = Vec::new();
+        for (index, text) in file.watch.iter().enumerate() {
+            let error = |problem: String| DescriptionError::invalid(format!("watch[{index}]"), problem);
+            watch.push(text.parse::<Watch>().map_err(|problem| self.place(error(problem)))?);
+        }
+        let counters = (file.counters.is_some() || !watch.is_empty())
+            .then(|| CounterOptions { interval: file.counters.unwrap_or(Duration::from_s(1)), watch });
         let mut phases = Vec::new();
         for (index, mut table) in file.phases.into_iter().enumerate() {
             let key = format!("phases[{index}]");
@@ -350,6 +369,7 @@ impl Reading<'_> {
                 PacingName::Balanced => Pacing::Balanced,
                 PacingName::Frugal => Pacing::Frugal,
             }),
+            counters,
             inputs,
             ..BenchOptions::default()
         })

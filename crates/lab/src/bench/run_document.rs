@@ -4,13 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use schemars::JsonSchema;
 use seeklab_bench::DeviceIdentity;
 use seeklab_bench::target::TargetKind;
 use seeklab_emulator::frontend::nbd::Uri;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::figures::{BenchFigures, six_decimals};
+use super::figures::BenchFigures;
 use super::options::BenchOptions;
 use super::saved_plan::{SavedPlan, absolute};
 use super::targets::ReadyTarget;
@@ -22,7 +23,7 @@ use crate::session::Session;
 pub(super) const RUN_FILE: &str = "run.json";
 
 /// State of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
     /// It goes on, or its process was killed. There are no figures, and the files that end in `.part` have the intervals so far.
@@ -36,7 +37,7 @@ pub enum RunState {
 }
 
 /// A run: everything but its figures.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunFacts {
     /// State of the run.
     pub state: RunState,
@@ -69,7 +70,7 @@ pub struct RunFacts {
 }
 
 /// Machine of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunHost {
     /// Name of the machine.
     pub name: String,
@@ -86,7 +87,7 @@ pub struct RunHost {
 }
 
 /// Identity of a target.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunTarget {
     /// Target as named by the user.
     pub target: String,
@@ -109,7 +110,7 @@ pub struct RunTarget {
 }
 
 /// File of a plan or of jobs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunSource {
     /// Path of the file.
     pub path: PathBuf,
@@ -126,7 +127,9 @@ pub(super) fn unix_s() -> f64 {
 impl RunFacts {
     /// The facts of a run that begins.
     pub(super) fn new(session: &Session, options: &BenchOptions, targets: &[ReadyTarget]) -> Self {
-        let source = options.inputs.first().and_then(|path| {
+        let is_source =
+            |path: &&PathBuf| path.extension().is_some_and(|suffix| suffix == "toml" || suffix == "fio");
+        let source = options.inputs.first().filter(is_source).and_then(|path| {
             let text = fs::read_to_string(path).ok()?;
             Some(RunSource { path: absolute(path), text })
         });
@@ -225,11 +228,6 @@ impl RunTarget {
             description: target.device.as_ref().map(|device| device.description.to_toml()),
         }
     }
-}
-
-/// Time in seconds with six decimals.
-pub(super) fn seconds(time: seeklab_core::Duration) -> f64 {
-    six_decimals(time.as_s())
 }
 
 /// Identity of the file or block device of an address; `None` of other targets and of files that are not there yet.

@@ -9,6 +9,7 @@
 
 use std::path::{Path, PathBuf};
 
+use seeklab_bench::counters::CounterOptions;
 use seeklab_bench::target::TargetKind;
 use seeklab_bench::{Late, Ramp, SteadyFigure, SteadyRule};
 use seeklab_core::{ByteSize, Duration, Seed};
@@ -41,6 +42,13 @@ pub(super) struct SavedPlan {
     pacing: SavedPacing,
     verification: Option<SavedVerification>,
     is_recorded: bool,
+    counters: Option<SavedCounters>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct SavedCounters {
+    interval: Duration,
+    watch: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -148,6 +156,10 @@ impl From<&BenchOptions> for SavedPlan {
                 .as_ref()
                 .map(|verification| SavedVerification { ram: verification.ram }),
             is_recorded: options.record.is_some(),
+            counters: options.counters.as_ref().map(|counters| SavedCounters {
+                interval: counters.interval,
+                watch: counters.watch.iter().map(ToString::to_string).collect(),
+            }),
         }
     }
 }
@@ -179,6 +191,13 @@ impl SavedPlan {
     /// # Errors
     /// A bound or a figure that this version does not know.
     pub(super) fn options(self) -> Result<BenchOptions, Failure> {
+        let counters = |saved: SavedCounters| {
+            let watch = saved.watch.iter().map(|watch| watch.parse().map_err(Failure::new));
+            Ok::<_, Failure>(CounterOptions {
+                interval: saved.interval,
+                watch: watch.collect::<Result<_, _>>()?,
+            })
+        };
         let find_rate = self.find_rate.map(|bound| bound.parse().map_err(Failure::new)).transpose()?;
         Ok(BenchOptions {
             title: self.title,
@@ -195,6 +214,7 @@ impl SavedPlan {
             verification: self
                 .verification
                 .map(|verification| VerificationOptions { ram: verification.ram, state: None }),
+            counters: self.counters.map(counters).transpose()?,
             ..BenchOptions::default()
         })
     }
@@ -266,12 +286,12 @@ impl SavedPhase {
             let figure = SteadyFigure::ALL.into_iter().find(|figure| figure.name() == saved.figure);
             let unknown = || Failure::new(format!("run.plan: there is no figure `{}`", saved.figure));
             let SavedSteady { round, rounds_max, hold, .. } = saved;
-            Ok(SteadyRule { figure: figure.ok_or_else(unknown)?, round, rounds_max, hold })
+            Ok::<_, Failure>(SteadyRule { figure: figure.ok_or_else(unknown)?, round, rounds_max, hold })
         });
         Ok(PhaseOptions {
             name: self.name,
             duration: self.duration,
-            steady: steady.transpose().map_err(|failure: Failure| failure)?,
+            steady: steady.transpose()?,
             ramp: match (self.ramp, self.ramp_requests) {
                 (Some(time), _) => Ramp::Time(time),
                 (None, Some(requests)) => Ramp::Requests(requests),

@@ -131,10 +131,9 @@ fn check_serial(choice: &TargetChoice, identity: Option<&DeviceIdentity>) -> Res
                 || "has no serial number".to_owned(),
                 |serial| format!("has the serial number `{serial}`"),
             );
-            let problem = format!("`{}`: {found}, and the plan expects `{expected}`", choice.address);
-            return Err(Failure::new(problem).hint(
-                "another device has this address now; name the expected one, or change `serial` in the plan",
-            ));
+            let problem = format!("`{}`: {found}, and `{expected}` is expected", choice.address);
+            return Err(Failure::new(problem)
+                .hint("another device has this address now; name the expected one, or leave out `serial`"));
         }
     }
     match identity {
@@ -151,8 +150,8 @@ fn check_capacity(address: &str, expected: &ExpectedDevice, bytes: u64) -> Resul
     match expected.capacity {
         Some(expected) if expected.as_bytes() != bytes => {
             let found = ByteSize::from_bytes(bytes);
-            Err(Failure::new(format!("`{address}`: has {found}, and the plan expects {expected}"))
-                .hint("another target has this address now; name the expected one, or change `capacity` in the plan"))
+            Err(Failure::new(format!("`{address}`: has {found}, and {expected} is expected"))
+                .hint("another target has this address now; name the expected one, or leave out `capacity`"))
         }
         _ => Ok(()),
     }

@@ -12,6 +12,8 @@
 mod events;
 mod histograms;
 mod intervals;
+#[cfg(test)]
+mod reference;
 mod reserve;
 
 use std::fs::{self, OpenOptions};
@@ -19,6 +21,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use seeklab_bench::counters::Counters;
 use seeklab_bench::target::TargetKind;
 use seeklab_bench::{Interval, Part};
 use seeklab_columnar::write_table;
@@ -26,6 +29,7 @@ use seeklab_core::{Duration, Instant};
 use seeklab_files::{PartFile, check_writable, write};
 use serde_json::json;
 
+use super::counters;
 use super::figures::BenchFigures;
 use super::options::{BenchOptions, PhaseOptions};
 use super::phase::PhaseRun;
@@ -37,7 +41,7 @@ use crate::session::Session;
 
 use events::EventLog;
 use histograms::{HistogramLog, Time};
-use intervals::{IntervalRow, RowPlace};
+use intervals::{IntervalColumn, IntervalRow, RowPlace};
 use reserve::Reserve;
 
 /// Names of the files that a run may leave, for a run that replaces it.
@@ -49,6 +53,8 @@ const FILES: &[&str] = &[
     "response.hlog",
     "service.hlog",
     EVENTS,
+    counters::FILE,
+    "counters.parquet.part",
     TRACE,
     "trace.parquet.part",
     ".reserve",
@@ -82,11 +88,11 @@ struct CurrentPhase {
     from: Duration,
 }
 
-/// Checks before the work that a run can be kept in `folder`, and makes the folder.
+/// Checks before the work that a run can be kept in `folder`, and makes the folder. Returns true if it was not there.
 ///
 /// # Errors
 /// If it holds another run, or cannot be written.
-pub(super) fn check(folder: &Path, is_fresh: bool) -> Result<(), Failure> {
+pub(super) fn check(folder: &Path, is_fresh: bool) -> Result<bool, Failure> {
     if let Some(part) = PartFile::existing(&folder.join(INTERVALS))?.filter(|part| part.is_written) {
         return Err(Failure::new(format!("{}: another run writes it", part.path.display()))
             .hint("name another folder, or wait for its end"));
@@ -99,9 +105,11 @@ pub(super) fn check(folder: &Path, is_fresh: bool) -> Result<(), Failure> {
         ))
         .hint("name another folder, or add --fresh to replace that run"));
     }
+    let is_made = !folder.exists();
     fs::create_dir_all(folder)
         .map_err(|error| Failure::from(error).context(format!("{}: cannot be made", folder.display())))?;
-    Ok(check_writable(&folder.join(RUN_FILE))?)
+    check_writable(&folder.join(RUN_FILE))?;
+    Ok(is_made)
 }
 
 impl RunFolder {
@@ -214,12 +222,15 @@ impl RunFolder {
     }
 
     /// The measurement is over: writes the last form of everything but `run.json`.
-    pub(super) fn complete(&mut self, options: &BenchOptions, runs: &[PhaseRun]) {
+    pub(super) fn complete(&mut self, options: &BenchOptions, runs: &[PhaseRun], counted: Option<&Counters>) {
         // The results take the space now.
         self.reserve = None;
         let mut written = vec![(INTERVALS, self.write_intervals(options, runs))];
         for time in Time::ALL {
             written.push((time.file(), self.write_log(time, options, runs)));
+        }
+        if let Some(counted) = counted {
+            written.push((counters::FILE, counters::write(&self.path, counted)));
         }
         let events = self.events.take();
         written.push((EVENTS, append(&self.path.join(EVENTS), events.as_bytes())));
@@ -247,7 +258,7 @@ impl RunFolder {
             target.capacity_bytes = capacity.map(|stream| stream.capacity_bytes).or(target.capacity_bytes);
         }
         let state = if figures.stopped { RunState::Stopped } else { RunState::Complete };
-        self.end(state, failure);
+        self.end(state, failure.or(self.failures.first()).map(ToString::to_string));
         let written = self.write_facts(Some(figures));
         self.failures.extend(written.err());
         Failure::all(self.failures).map_or(Ok(()), Err)
@@ -256,14 +267,14 @@ impl RunFolder {
     /// The run ended without figures. A folder that cannot be written keeps the state of its begin.
     pub(super) fn fail(mut self, failure: &Failure) {
         self.reserve = None;
-        self.end(RunState::Failed, Some(failure));
+        self.end(RunState::Failed, Some(failure.to_string()));
         let _ = self.write_facts(None);
     }
 
-    fn end(&mut self, state: RunState, failure: Option<&Failure>) {
+    fn end(&mut self, state: RunState, failure: Option<String>) {
         self.facts.state = state;
         self.facts.ended_unix_s = Some(unix_s());
-        self.facts.failure = failure.map(ToString::to_string);
+        self.facts.failure = failure;
     }
 
     fn is_full(&self) -> bool {
@@ -282,12 +293,17 @@ impl RunFolder {
     fn write_intervals(&self, options: &BenchOptions, runs: &[PhaseRun]) -> Result<(), Failure> {
         let rows = parts(options, runs).flat_map(|(place, part)| IntervalRow::of(place, part));
         let columns = intervals::table(rows);
-        let metadata = [
-            ("table", intervals::TABLE.to_owned()),
-            ("table_version", intervals::VERSION.to_string()),
-            ("version", VERSION.to_owned()),
-            ("seed", options.seed.0.to_string()),
+        let mut metadata = vec![
+            ("table".to_owned(), intervals::TABLE.to_owned()),
+            ("table_version".to_owned(), intervals::VERSION.to_string()),
+            ("version".to_owned(), VERSION.to_owned()),
+            ("seed".to_owned(), options.seed.0.to_string()),
         ];
+        let meaning =
+            |column: &IntervalColumn| (format!("column.{}", column.name), column.meaning.to_owned());
+        metadata.extend(intervals::COLUMNS.iter().map(meaning));
+        let metadata: Vec<(&str, String)> =
+            metadata.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
         Ok(write_table(&self.path.join(INTERVALS), &columns, &metadata)?)
     }
 
