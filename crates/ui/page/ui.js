@@ -7,10 +7,11 @@
   const POINTS_MAX = 3600;
   const CHECK_DELAY_MS = 200;
 
-  function number(value) {
+  // A number with as many digits as it needs. Counts have no decimals, quantities keep theirs.
+  function number(value, isQuantity = !Number.isInteger(value)) {
     if (value === null || value === undefined) return "–";
     const size = Math.abs(value);
-    const decimals = Number.isInteger(value) ? 0 : size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3;
+    const decimals = !isQuantity ? 0 : size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3;
     return value.toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
   }
 
@@ -205,7 +206,7 @@
       ["response max [ms]", number(figures.response_max_ms)],
       ["under way", number(figures.outstanding)],
       ["waiting", number(figures.queued_requests)],
-      ["attempts that failed", number(errors), errors > 0],
+      ["failed attempts", number(errors), errors > 0],
       ["hung, oldest", hung, figures.hung_requests > 0],
     ];
     $("tiles").replaceChildren();
@@ -371,8 +372,8 @@
     const values = other ? [["A", "n"], ["B", "n"], ["change %", "n"]] : [["value", "n"]];
     const rows = answer.rows.map((row) => {
       const name = row.unit ? `${row.name} [${row.unit}]` : row.name;
-      const change = row.change_pct === null ? "–" : `${row.change_pct > 0 ? "+" : ""}${row.change_pct.toFixed(1)}`;
-      return [name, ...row.values.map(number), ...(other ? [change] : [])];
+      const change = row.change_pct === null ? "–" : `${row.change_pct >= 0.05 ? "+" : ""}${row.change_pct.toFixed(1).replace(/^-0\.0$/, "0.0")}`;
+      return [name, ...row.values.map((value) => number(value, row.unit !== "")), ...(other ? [change] : [])];
     });
     $("overlay-table").hidden = false;
     fillTable($("overlay-table"), [["figure", ""], ...values], rows);
