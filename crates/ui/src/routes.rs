@@ -47,8 +47,7 @@ const SCRIPT: &str = include_str!("../page/ui.js");
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
                            base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 /// A report is a page of its own, which reaches nothing, and not this page either.
-const REPORT_POLICY: &str = "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; \
-                             script-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'";
+const REPORT_POLICY: &str = include_str!("../page/report.policy");
 
 /// All resources, below the token and behind the guard.
 pub(crate) fn router(app: Arc<App>, token: Token, bound: SocketAddr) -> Router {
