@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use seeklab_lab::failure::Failure;
-use seeklab_lab::output::{SCHEMA, shell_text};
+use seeklab_lab::output::{document_value, shell_text};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -28,20 +28,7 @@ pub(crate) fn print_json(document: &impl Serialize) -> Result<(), Failure> {
 
 /// Returns one JSON document, as it is printed.
 pub(crate) fn json_text(document: &impl Serialize) -> String {
-    #[derive(Serialize)]
-    struct Document<'a, D> {
-        schema: u32,
-        #[serde(flatten)]
-        document: &'a D,
-    }
-    let value = serde_json::to_value(document).expect("documents have text keys");
-    let text = if value.is_object() {
-        serde_json::to_string_pretty(&Document { schema: SCHEMA, document })
-    } else {
-        serde_json::to_string_pretty(&value)
-    }
-    .expect("documents have text keys");
-    text + "\n"
+    format!("{:#}\n", document_value(document))
 }
 
 /// Prints a JSON schema on stdout. It is no document itself and names no version of them.

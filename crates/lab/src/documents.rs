@@ -18,7 +18,7 @@ use seeklab_core::names::near;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::bench::{BenchFigures, RunComparisonFigures, StateCheckFigures};
+use crate::bench::{BenchFigures, BenchPage, RunComparisonFigures, StateCheckFigures};
 use crate::calibrate::CalibrationResult;
 use crate::capture::CaptureResult;
 use crate::crash::CrashResult;
@@ -80,6 +80,7 @@ pub const DOCUMENTS: &[Document] = &[
     document::<BenchFigures>("bench", "bench"),
     document::<RunComparisonFigures>("bench-compare", "bench compare"),
     document::<StateCheckFigures>("bench-verify", "bench verify"),
+    document::<BenchPage>("bench-ui", "bench ui"),
     document::<CalibrationResult>("calibrate", "calibrate"),
     document::<CaptureResult>("capture", "capture"),
     document::<SystemCaptureResult>("capture-system", "capture --system"),

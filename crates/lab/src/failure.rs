@@ -9,6 +9,7 @@ use std::io;
 pub struct Failure {
     message: String,
     hint: Option<String>,
+    line: Option<usize>,
     exit_code: u8,
     broken_pipe: bool,
 }
@@ -16,7 +17,7 @@ pub struct Failure {
 impl Failure {
     /// Usage or failure: exit code 2.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, exit_code: 2, broken_pipe: false }
+        Self { message: message.into(), hint: None, line: None, exit_code: 2, broken_pipe: false }
     }
 
     /// Creates a failed check of a run: exit code 1.
@@ -34,6 +35,7 @@ impl Failure {
         failures.into_iter().reduce(|first, next| Self {
             message: format!("{}\n{}", first.message, next.message),
             hint: first.hint.or(next.hint),
+            line: first.line.or(next.line),
             exit_code: first.exit_code.max(next.exit_code),
             broken_pipe: false,
         })
@@ -67,6 +69,17 @@ impl Failure {
     #[must_use]
     pub fn context(self, context: impl fmt::Display) -> Self {
         Self { message: format!("{context}: {}", self.message), ..self }
+    }
+
+    /// The failure with the line of the text that it is about, from 1. The message names the line, too.
+    #[must_use]
+    pub fn at_line(self, line: Option<usize>) -> Self {
+        Self { line: line.or(self.line), ..self }
+    }
+
+    /// Line of the text that was read, from 1, if the failure is about one.
+    pub const fn line(&self) -> Option<usize> {
+        self.line
     }
 
     /// Returns true if the reader of the program's output has gone away.
@@ -114,7 +127,7 @@ impl From<seeklab_traces::TraceError> for Failure {
 
 impl From<seeklab_core::DescriptionError> for Failure {
     fn from(error: seeklab_core::DescriptionError) -> Self {
-        Self { hint: error.advice().map(str::to_owned), ..Self::chain(&error) }
+        Self { hint: error.advice().map(str::to_owned), line: error.line(), ..Self::chain(&error) }
     }
 }
 

@@ -88,6 +88,13 @@ impl Session {
         Self { listener: Arc::new(Unheard), ..self.clone() }
     }
 
+    /// A session for work beside this one's, with a listener and a stop token of its own. Both hold the process until the
+    /// last of them holds nothing.
+    #[must_use]
+    pub fn beside(&self, listener: Arc<dyn Listener>, stop: Stop) -> Self {
+        Self { listener, stop, ..self.clone() }
+    }
+
     /// Fails if the caller stopped the work.
     ///
     /// # Errors

@@ -4,7 +4,8 @@
 //!   Metrics, Comparison, experiment cells ─▶ Report ─▶ render_terminal() ─▶ text, 80 columns
 //!                                                   └▶ render_html()     ─▶ one self-contained page
 //!   Page (plain tables and plots) ─▶ render_plot() ─▶ a picture in characters, 80 columns
-//!                                 └▶ render_page_html()
+//!                                 ├▶ render_page_html()
+//!                                 └▶ chart_data() ─▶ a page that grows, drawn by the same script
 //! ```
 //! All outputs depend on the [`Report`] or [`Page`] alone: the same input gives the same bytes.
 //!
@@ -26,7 +27,7 @@ pub use document::{
     ApplicationRow, ApplicationSection, ComparisonSection, DeviceSection, ErrorsOver, ExperimentCell,
     ExperimentSection, FaultBand, HostRow, Note, Parameter, PointsSection, Report,
 };
-pub use html::{render_html, render_page_html, render_trace_html};
+pub use html::{CHART_SCRIPT, PAGE_STYLE, chart_data, render_html, render_page_html, render_trace_html};
 pub use page::{Page, PageSection, PlainTable, Plot, PlotAxis, PlotMark, PlotScale, PlotSeries};
 pub use terminal::{PLOT_COLUMNS, render_plot, render_terminal};
 pub use text::{TextTable, WIDTH, folded};

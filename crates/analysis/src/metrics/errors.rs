@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{Status, TraceRecord};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Failed requests, and requests that were carried out after a correction.
 #[derive(Debug, Clone, Default)]
@@ -42,7 +42,7 @@ impl Errors {
 }
 
 /// Requests by status, but for `ok`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StatusCounts {
     /// Requests that were carried out after the device had corrected an error. They count among all that were.
     pub recovered: u64,

@@ -2,6 +2,7 @@
 
 mod compare;
 mod rerun;
+mod ui;
 mod verify;
 
 use std::path::{Path, PathBuf};
@@ -42,6 +43,7 @@ const EXAMPLES: &str = r#"Examples:
   seeklab bench plan.toml --repeat 5 --report out.html
   seeklab bench rerun run1 --destroy /dev/sdb
   seeklab bench job.fio --skip-unknown --on model:cheetah-36es
+  seeklab bench ui plan.toml
 
 A plan is a TOML file with phases of several streams (all keys: seeklab bench --reference):
   target = "model:cheetah-36es"
@@ -75,6 +77,8 @@ enum BenchCommand {
     Rerun(rerun::Arguments),
     /// Check a target against the state that a run with --verify --state kept
     Verify(verify::Arguments),
+    /// Compose, start, watch and compare measurements in a browser
+    Ui(ui::Arguments),
 }
 
 impl Arguments {
@@ -83,6 +87,7 @@ impl Arguments {
             Some(BenchCommand::Compare(arguments)) => arguments.run(session),
             Some(BenchCommand::Rerun(arguments)) => arguments.run(session),
             Some(BenchCommand::Verify(arguments)) => arguments.run(session),
+            Some(BenchCommand::Ui(arguments)) => arguments.run(session),
             None => self.run.run(session),
         }
     }

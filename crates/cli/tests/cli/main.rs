@@ -1,6 +1,7 @@
 //! The `seeklab` command from end to end: real files, exit codes, what is on stdout and on stderr.
 
 mod bench;
+mod bench_ui;
 mod clones;
 mod completion;
 mod conversions;

@@ -12,7 +12,7 @@ use super::survive::harness::Served;
 
 /// Asserts that a document has the form of the schema of that name.
 #[track_caller]
-fn conforms(bench: &Bench, name: &str, document: &Value) {
+pub(crate) fn conforms(bench: &Bench, name: &str, document: &Value) {
     let schema = bench.run(&["schema", name]).done();
     let schema: Value = serde_json::from_str(&schema).unwrap();
     assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");

@@ -147,6 +147,11 @@ impl DescriptionError {
         &self.0.path
     }
 
+    /// Number of the line, from 1, if it is known.
+    pub const fn line(&self) -> Option<usize> {
+        self.0.line
+    }
+
     /// The problem, which names the value found.
     pub fn problem(&self) -> &str {
         &self.0.problem

@@ -4,7 +4,9 @@ use seeklab_bench::{Interval, Listener};
 use seeklab_core::{Duration, Instant, TraceRecord};
 use seeklab_traces::{TraceError, TraceWriter};
 
+use super::figures::IntervalFigures;
 use super::folder::RunFolder;
+use super::listener::{BenchListener, PhaseStart};
 use super::phase::PhaseRun;
 use super::{BenchOptions, PhaseOptions};
 use crate::failure::Failure;
@@ -16,6 +18,7 @@ pub(super) struct Course<'a> {
     session: &'a Session,
     options: &'a BenchOptions,
     folder: Option<&'a mut RunFolder>,
+    listener: &'a mut dyn BenchListener,
     progress: Progress,
     trace: Option<Box<dyn TraceWriter>>,
     write_error: Option<TraceError>,
@@ -28,11 +31,12 @@ impl<'a> Course<'a> {
         session: &'a Session,
         options: &'a BenchOptions,
         folder: Option<&'a mut RunFolder>,
+        listener: &'a mut dyn BenchListener,
     ) -> Self {
         let addresses: Vec<&str> = options.targets.iter().map(|target| target.address.as_str()).collect();
         let progress = session.figures(&addresses.join(", "));
         let from = Duration::ZERO;
-        Self { session, options, folder, progress, trace: None, write_error: None, from }
+        Self { session, options, folder, listener, progress, trace: None, write_error: None, from }
     }
 
     /// The run begins, with this trace.
@@ -43,6 +47,7 @@ impl<'a> Course<'a> {
     /// A phase begins, so long after the run.
     pub(super) fn begin_phase(&mut self, phase: &PhaseOptions, repetition: u64, from: Duration) {
         self.from = from;
+        self.listener.phase(&PhaseStart { name: &phase.name, repetition: repetition + 1, from });
         if self.options.live && self.options.phases.len() > 1 {
             self.session.remark(format!("phase `{}`, repetition {}", phase.name, repetition + 1));
         }
@@ -70,6 +75,8 @@ impl<'a> Course<'a> {
 
 impl Listener for Course<'_> {
     fn interval(&mut self, interval: &Interval) {
+        let figures = IntervalFigures::of(interval).behind(self.from);
+        self.listener.interval(&figures, interval.part.bytes());
         let line = line(interval);
         self.progress.figures(&line);
         if self.options.live {

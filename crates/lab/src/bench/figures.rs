@@ -6,7 +6,7 @@ use seeklab_bench::target::TargetKind;
 use seeklab_bench::{Interval, Part, Totals};
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{Duration, Operation};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::BenchOptions;
 use super::counters::CounterFigures;
@@ -26,7 +26,7 @@ pub(super) const LATE: Duration = Duration::from_us(50);
 macro_rules! times {
     ($(#[$doc:meta])* $name:ident: $min:ident $mean:ident $sd:ident $p50:ident $p90:ident $p95:ident $p99:ident $p999:ident $p9999:ident $max:ident) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
         pub struct $name {
             /// Shortest time.
             pub $min: Option<f64>,
@@ -270,7 +270,7 @@ pub struct CostFigures {
 }
 
 /// Figures of an interval.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IntervalFigures {
     /// Begin of the interval, from the begin of the run.
     pub from_s: f64,
@@ -536,12 +536,12 @@ impl CostFigures {
 }
 
 impl IntervalFigures {
-    fn of(interval: &Interval) -> Self {
+    pub(super) fn of(interval: &Interval) -> Self {
         Self { silent_threads: interval.silent_threads, ..Self::of_part(&interval.part) }
     }
 
     /// The same figures, of an interval of a phase that began so long after the run.
-    fn behind(self, from: Duration) -> Self {
+    pub(super) fn behind(self, from: Duration) -> Self {
         Self { from_s: six_decimals(self.from_s + from.as_s()), ..self }
     }
 

@@ -12,9 +12,11 @@ mod figures;
 mod fio;
 mod fio_json;
 mod folder;
+mod listener;
 mod load;
 mod made;
 mod options;
+mod overwriting;
 mod page;
 mod phase;
 mod phases;
@@ -25,6 +27,7 @@ mod repeated;
 mod rerun;
 mod run_document;
 mod saved_plan;
+mod served_page;
 mod state_check;
 mod targets;
 mod trust;
@@ -62,15 +65,22 @@ pub use figures::{
 };
 pub use fio::{FioArrivals, FioLoad, FioOptions, FioSize, FioWorkload, read as read_fio};
 pub use folder::TRACE as TRACE_FILE;
+pub use listener::{BenchListener, PhaseStart, UnheardBench};
 pub use options::{BenchOptions, ExpectedDevice, PhaseOptions, StreamLoad, StreamOptions, TargetChoice};
+pub use overwriting::{OverwrittenTarget, overwritten};
+pub use page::interval_plots;
 pub use phases::{PhaseFigures, SteadyChangeFigures, SteadyFigures, StreamFigures};
-pub use plan_file::{PlanOverrides, document as plan_document, page as plan_page, read as read_plan};
+pub use plan_file::{
+    PlanOverrides, document as plan_document, page as plan_page, read as read_plan,
+    read_text as read_plan_text,
+};
 pub use rates::{FoundRateFigures, OfferedRate, TrialFigures, with_rates};
 pub use repeated::{RepeatedFigure, RepeatedFigures};
 pub use rerun::rerun;
 pub use run_document::{RunFacts, RunHost, RunSource, RunState, RunTarget};
 pub use seeklab_bench::counters::{CounterOptions, Watch};
 pub use seeklab_bench::{Late, Ramp, SteadyFigure, SteadyRule};
+pub use served_page::BenchPage;
 pub use state_check::{StateCheckFigures, StateCheckOptions, StateCheckResult, check_state};
 pub use verification::{FindingFigures, VerificationFigures, VerificationOptions};
 
@@ -95,6 +105,18 @@ pub struct BenchResult {
 /// If targets, workloads or an output do not fit, or nothing could be measured. A target that fails later is part of the
 /// result.
 pub fn bench(session: &Session, options: &BenchOptions) -> Result<BenchResult, Failure> {
+    bench_with(session, options, &mut UnheardBench)
+}
+
+/// Measures as [`bench`], and sends the figures to a listener while it goes on.
+///
+/// # Errors
+/// As those of [`bench`].
+pub fn bench_with(
+    session: &Session,
+    options: &BenchOptions,
+    listener: &mut dyn BenchListener,
+) -> Result<BenchResult, Failure> {
     if options.verification.is_some()
         && !(options.is_one_stream() && options.repetitions == 1 && options.find_rate.is_none())
     {
@@ -123,7 +145,7 @@ pub fn bench(session: &Session, options: &BenchOptions) -> Result<BenchResult, F
         }
     })?;
     drop(loads);
-    let result = run(session, options, search.as_mut(), targets, folder.as_mut());
+    let result = run((session, listener), options, search.as_mut(), targets, folder.as_mut());
     match (folder, result) {
         (None, result) => result,
         (Some(folder), Ok(mut result)) => {
@@ -141,7 +163,7 @@ pub fn bench(session: &Session, options: &BenchOptions) -> Result<BenchResult, F
 
 /// Measures the targets, which are ready.
 fn run(
-    session: &Session,
+    (session, listener): (&Session, &mut dyn BenchListener),
     options: &BenchOptions,
     search: Option<&mut RateSearch>,
     mut targets: Vec<ReadyTarget>,
@@ -151,7 +173,7 @@ fn run(
         Some(counters) => Some((counters, counters::begin(counters, options.folder.as_deref())?)),
         None => None,
     };
-    let mut course = Course::new(session, options, folder.as_deref_mut());
+    let mut course = Course::new(session, options, folder.as_deref_mut(), listener);
     let (mut measured, mut of_measured) =
         measure(session, options, search.as_deref(), &mut targets, &mut course)?;
     let found = match search {

@@ -41,7 +41,7 @@ pub(super) fn page(
     let mut sections = vec![PageSection { title: "Figures".to_owned(), tables, ..PageSection::default() }];
     sections.push(PageSection {
         title: "Over time".to_owned(),
-        plots: plots_over_time(&figures.intervals),
+        plots: saved_plots(&figures.intervals),
         ..PageSection::default()
     });
     if let Some(plot) = response_curve(&figures.phases) {
@@ -84,7 +84,7 @@ fn of_phase<'a>(phase: &'a PhaseFigures, run: &'a PhaseRun) -> impl Iterator<Ite
         if run.repetition > 0 { format!(", repetition {}", phase.repetition) } else { String::new() };
     phase.streams.iter().zip(&run.measurement.streams).map(move |(stream, totals)| {
         let part = &totals.part;
-        let mut plots = plots_over_time(&stream.intervals);
+        let mut plots = saved_plots(&stream.intervals);
         plots.push(distribution(&part.response(), &part.service()));
         PageSection {
             title: format!("Phase {}, stream {}{repetition}", phase.phase, stream.stream),
@@ -435,10 +435,14 @@ fn over_time(intervals: &[IntervalFigures]) -> Option<PlainTable> {
     ))
 }
 
-fn plots_over_time(intervals: &[IntervalFigures]) -> Vec<Plot> {
-    if intervals.len() < 2 {
-        return Vec::new();
-    }
+/// The plots over time of a page that is complete. One interval makes no curve.
+fn saved_plots(intervals: &[IntervalFigures]) -> Vec<Plot> {
+    if intervals.len() < 2 { Vec::new() } else { interval_plots(intervals) }
+}
+
+/// The plots over time: rate, throughput, response time, pauses and outstanding requests. Their number and the names of their
+/// series do not depend on the intervals, so the points of later intervals can be added to those of earlier ones.
+pub fn interval_plots(intervals: &[IntervalFigures]) -> Vec<Plot> {
     let middle = |interval: &IntervalFigures| interval.from_s + interval.length_s / 2.0;
     let of = |name: &str, pick: &dyn Fn(&IntervalFigures) -> Option<f64>| {
         let points = intervals.iter().filter_map(|interval| Some((middle(interval), pick(interval)?)));
@@ -460,6 +464,12 @@ fn plots_over_time(intervals: &[IntervalFigures]) -> Vec<Plot> {
                 of("carried out", &|interval| interval.requests_per_second),
                 of("failed", &|interval| Some(interval.errors as f64 / interval.length_s.max(1e-9))),
             ],
+        ),
+        plot(
+            "throughput",
+            "Bytes of the requests that were carried out, per second of each interval.",
+            PlotAxis::new("throughput", "MiB/s", PlotScale::Linear).from_zero(),
+            vec![of("read and written", &|interval| interval.mib_per_second)],
         ),
         plot(
             "response time",

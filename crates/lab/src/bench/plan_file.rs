@@ -5,7 +5,7 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use seeklab_bench::counters::{CounterOptions, Watch};
@@ -275,7 +275,21 @@ pub fn read(path: &Path, overrides: &PlanOverrides) -> Result<BenchOptions, Fail
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::from(error).context(format!("{label}: cannot be read")))?;
     let reading = Reading { label: &label, text: &text, folder: path.parent().unwrap_or(Path::new("")) };
-    reading.plan(overrides, path)
+    reading.plan(overrides, vec![path.to_owned()])
+}
+
+/// Reads a plan that is no file, such as one that is being written. Errors call it `label`, and files that it names are
+/// looked for in `folder`.
+///
+/// # Errors
+/// As those of [`read`]. [`Failure::line`] has the line.
+pub fn read_text(
+    label: &str,
+    text: &str,
+    folder: &Path,
+    overrides: &PlanOverrides,
+) -> Result<BenchOptions, Failure> {
+    Reading { label, text, folder }.plan(overrides, Vec::new())
 }
 
 /// A plan that is being read.
@@ -290,7 +304,7 @@ impl Reading<'_> {
         error.located(self.text).within(self.label).into()
     }
 
-    fn plan(&self, overrides: &PlanOverrides, path: &Path) -> Result<BenchOptions, Failure> {
+    fn plan(&self, overrides: &PlanOverrides, inputs: Vec<PathBuf>) -> Result<BenchOptions, Failure> {
         let read = || -> Result<PlanFile, DescriptionError> {
             let file: PlanFile = description::read(&description::parse(self.text)?)?;
             check_ranges(&file)?;
@@ -356,7 +370,7 @@ impl Reading<'_> {
                 PacingName::Frugal => Pacing::Frugal,
             }),
             counters,
-            inputs: vec![path.to_owned()],
+            inputs,
             ..BenchOptions::default()
         })
     }
@@ -385,7 +399,7 @@ impl Reading<'_> {
         }
         let at = format!("{key}.workload");
         let located = |failure: Failure| match description::line_of(self.text, &at) {
-            Some(line) => failure.context(format!("{}, line {line}", self.label)),
+            Some(line) => failure.context(format!("{}, line {line}", self.label)).at_line(Some(line)),
             None => failure.context(self.label),
         };
         let (name, spec) = match table.workload {

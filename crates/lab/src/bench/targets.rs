@@ -199,16 +199,11 @@ pub(super) fn ready(
         );
         return Err(Failure::new(problem).hint("measure models and real targets in plans of their own"));
     }
-    let is_written = |target: usize| {
-        let streams =
-            options.phases.iter().zip(loads).flat_map(|(phase, loads)| phase.streams.iter().zip(loads));
-        streams.into_iter().any(|(stream, load)| stream.target == target && load.writes)
-    };
     let mut is_used = vec![false; options.destroy.len()];
     let mut targets = Vec::new();
     for (number, choice) in options.targets.iter().enumerate() {
         let (kind, inner) = TargetKind::of(&choice.address);
-        let is_written = is_written(number);
+        let is_written = is_written(options, loads, number);
         let is_named = |name: &String| *name == choice.address || Path::new(name) == Path::new(inner);
         let named = options.destroy.iter().position(is_named);
         if let Some(named) = named.filter(|_| kind.holds_data && is_written && choice.create.is_none()) {
@@ -235,6 +230,13 @@ pub(super) fn ready(
         return Err(failure.hint("it goes with a workload that writes to a device, a file or an export"));
     }
     Ok(targets)
+}
+
+/// Returns true if a stream writes to the target of that number. `loads` are those of the streams of each phase.
+pub(super) fn is_written(options: &BenchOptions, loads: &[Vec<Load>], target: usize) -> bool {
+    let mut streams =
+        options.phases.iter().zip(loads).flat_map(|(phase, loads)| phase.streams.iter().zip(loads));
+    streams.any(|(stream, load)| stream.target == target && load.writes)
 }
 
 /// The model, if the target is one.

@@ -1,7 +1,7 @@
 "use strict";
-// Draws the charts of the report as SVG from the JSON in #charts. Nothing is fetched; text only ever
-// enters the page as text nodes.
-(() => {
+// Draws the charts of the report as SVG from the JSON in #charts, and those of a page that grows through
+// `seeklabCharts.View`. Nothing is fetched; text only ever enters the page as text nodes.
+const seeklabCharts = (() => {
   const NAMESPACE = "http://www.w3.org/2000/svg";
   const DASHES = ["", "7 3", "2 2.5", "9 3 2 3", "12 4", "5 2 1 2 1 2", "1 3", "14 3 3 3", "3 3"];
   const color = (style) => `var(--c${style % 9})`;
@@ -191,6 +191,8 @@
         break;
       case "line_and_points": {
         const marker = MARKERS[series.style % MARKERS.length];
+        // Marks that touch each other hide the line; the dash then tells the series apart.
+        const isCrowded = points.length > (box.right - box.left) / 8;
         element(group, "path", { d: linePath(points), ...dashed });
         let whiskers = "";
         series.points.forEach(([x, y, half]) => {
@@ -200,7 +202,7 @@
           }
         });
         if (whiskers) element(group, "path", { d: whiskers, ...stroke, "stroke-width": 1.2 });
-        element(group, "path", { d: points.map(([x, y]) => marker(at(x), at(y))).join(""), fill: color(series.style) });
+        if (!isCrowded) element(group, "path", { d: points.map(([x, y]) => marker(at(x), at(y))).join(""), fill: color(series.style) });
         break;
       }
       default:
@@ -210,9 +212,12 @@
 
   // ---- A chart in its figure ----------------------------------------------------------------
 
+  let views = 0;
+
   class View {
-    constructor(figure, chart, number) {
-      Object.assign(this, { figure, chart, number, hidden: new Set() });
+    constructor(figure, chart) {
+      views += 1;
+      Object.assign(this, { figure, chart, number: views, hidden: new Set() });
       this.legend = block(figure, "div", "legend");
       this.canvas = block(figure, "div");
       this.tip = block(figure, "div", "tip");
@@ -237,7 +242,8 @@
         button.setAttribute("aria-pressed", "true");
         const isPart = series.mark === "part" || series.mark === "layer";
         const width = isPart ? 12 : 26;
-        const key = element(button, "svg", { viewBox: `0 0 ${width} 10`, style: `width: ${width}px`, "aria-hidden": "true" });
+        const key = element(button, "svg", { viewBox: `0 0 ${width} 10`, "aria-hidden": "true" });
+        key.style.width = `${width}px`;
         if (isPart) element(key, "rect", { x: 0, y: 0, width: 12, height: 10, fill: partColor(series.style) });
         else if (series.mark === "points") {
           const isDot = series.style % SYMBOLS.length === 0;
@@ -255,7 +261,41 @@
       }
     }
 
+    // Adds a point to each series, null where it has none, and draws when the browser is ready to.
+    append(points) {
+      points.forEach((point, index) => {
+        if (point) this.chart.series[index].points.push(point);
+      });
+      if (!this.isWaiting) {
+        this.isWaiting = true;
+        requestAnimationFrame(() => {
+          this.isWaiting = false;
+          this.draw();
+        });
+      }
+    }
+
+    // Forgets points that lie before a place on the horizontal axis.
+    forget(before) {
+      for (const series of this.chart.series) {
+        const kept = series.points.findIndex(([x]) => x >= before);
+        series.points.splice(0, kept < 0 ? series.points.length : kept);
+      }
+    }
+
+    // Axes whose values decide if they are logarithmic.
+    decideScales() {
+      [this.chart.x, this.chart.y].forEach((axis, index) => {
+        if (axis.log_from_ratio === undefined) return;
+        const values = this.chart.series.flatMap((series) => series.points.map((point) => point[index]));
+        const low = extreme(values, Math.min);
+        axis.is_log = low > 0 && extreme(values, Math.max) > axis.log_from_ratio * low;
+        axis.min = axis.is_log ? null : 0;
+      });
+    }
+
     draw() {
+      this.decideScales();
       const width = this.canvas.clientWidth || 560;
       this.canvas.replaceChildren();
       this.leave();
@@ -461,8 +501,10 @@
     return text.length <= room ? text : `${text.slice(0, room - 1)}…`;
   }
 
-  const charts = new Map(JSON.parse(document.getElementById("charts").textContent).map((chart) => [chart.id, chart]));
-  document.querySelectorAll("figure[data-chart]").forEach((figure, number) => {
-    new View(figure, charts.get(figure.dataset.chart), number);
+  const data = document.getElementById("charts")?.textContent ?? "[]";
+  const charts = new Map(JSON.parse(data).map((chart) => [chart.id, chart]));
+  document.querySelectorAll("figure[data-chart]").forEach((figure) => {
+    new View(figure, charts.get(figure.dataset.chart));
   });
+  return { View, block };
 })();

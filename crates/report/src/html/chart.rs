@@ -48,11 +48,19 @@ pub(super) struct Axis {
     pub(super) is_log: bool,
     pub(super) min: Option<f64>,
     pub(super) max: Option<f64>,
+    /// Ratio of the largest to the smallest value from which on the axis is logarithmic, if the values decide it. The script
+    /// decides again when it adds points to a chart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) log_from_ratio: Option<f64>,
 }
+
+/// Ratio of the largest to the smallest value from which on an axis by values is logarithmic.
+const LINEAR_RATIO_MAX: f64 = 30.0;
 
 impl Axis {
     pub(super) fn linear(label: &str, unit: &str) -> Self {
-        Self { label: label.to_owned(), unit: unit.to_owned(), is_log: false, min: None, max: None }
+        let (label, unit) = (label.to_owned(), unit.to_owned());
+        Self { label, unit, is_log: false, min: None, max: None, log_from_ratio: None }
     }
 
     pub(super) fn log(label: &str, unit: &str) -> Self {
@@ -61,7 +69,6 @@ impl Axis {
 
     /// Logarithmic where linear would lay the small values on the axis, else from zero.
     pub(super) fn of_values(label: &str, unit: &str, values: &[f64]) -> Self {
-        const LINEAR_RATIO_MAX: f64 = 30.0;
         let (low, high) = (
             values.iter().copied().fold(f64::INFINITY, f64::min),
             values.iter().copied().fold(0.0, f64::max),
@@ -71,6 +78,11 @@ impl Axis {
         } else {
             Self::linear(label, unit).starting_at(0.0)
         }
+    }
+
+    /// The same, decided again when points are added.
+    pub(super) fn growing(self) -> Self {
+        Self { log_from_ratio: Some(LINEAR_RATIO_MAX), ..self }
     }
 
     pub(super) fn starting_at(mut self, min: f64) -> Self {

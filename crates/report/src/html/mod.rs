@@ -12,6 +12,7 @@ mod devices;
 mod experiment;
 mod host;
 mod json;
+mod live;
 mod page;
 mod points;
 mod table;
@@ -23,6 +24,7 @@ use minijinja::{Environment, context};
 use crate::document::Report;
 use chart::Chart;
 
+pub use live::{CHART_SCRIPT, PAGE_STYLE, chart_data};
 pub use page::render_page_html;
 pub use trace::render_trace_html;
 

@@ -73,20 +73,35 @@ fn chart(id: &str, plot: &Plot) -> Chart {
     let has_place = |axis: &Axis, value: f64| !axis.is_log || value > 0.0;
     let series = plot.series.iter().filter(|series| !series.points.is_empty()).enumerate();
     let series = series.map(|(style, series)| {
-        let mark = match series.mark {
-            PlotMark::Line => Mark::Line,
-            PlotMark::LineAndPoints => Mark::LineAndPoints,
-            PlotMark::Step => Mark::Step,
-            PlotMark::Area => Mark::Area,
-            PlotMark::Points => Mark::Points,
-            PlotMark::Guide => Mark::Guide,
-        };
         let points = series.points.iter().copied();
         let points = points.filter(|(at, value)| has_place(&x, *at) && has_place(&y, *value));
-        Series::new(&series.name, mark, style, points)
+        Series::new(&series.name, mark(series.mark), style, points)
     });
     let series = series.collect();
     Chart::plot(id, x, y, series)
+}
+
+const fn mark(mark: PlotMark) -> Mark {
+    match mark {
+        PlotMark::Line => Mark::Line,
+        PlotMark::LineAndPoints => Mark::LineAndPoints,
+        PlotMark::Step => Mark::Step,
+        PlotMark::Area => Mark::Area,
+        PlotMark::Points => Mark::Points,
+        PlotMark::Guide => Mark::Guide,
+    }
+}
+
+/// The chart of a plot that grows: with all its series and points.
+pub(super) fn growing_chart(id: &str, plot: &Plot) -> Chart {
+    let (x, y) = (axis(&plot.x, &plot.values(|point| point.0)), axis(&plot.y, &plot.values(|point| point.1)));
+    let growing = |axis: Axis, scale| if scale == PlotScale::ByValues { axis.growing() } else { axis };
+    let (x, y) = (growing(x, plot.x.scale), growing(y, plot.y.scale));
+    let series = plot.series.iter().enumerate();
+    let series = series.map(|(style, series)| {
+        Series::new(&series.name, mark(series.mark), style, series.points.iter().copied())
+    });
+    Chart::plot(id, x, y, series.collect())
 }
 
 fn axis(axis: &PlotAxis, values: &[f64]) -> Axis {
