@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Evaluation of clones: the tables of docs/models/station.md, as Markdown on stdout.
 
-    scripts/clones.py [evaluation] [pooled] [ablation] [degradation] [pairs] [all] [--traces FOLDER] [--out FOLDER] [--disk FOLDER]
+    scripts/clones.py [evaluation] [pooled] [ablation] [degradation] [region] [pairs] [all] [--traces FOLDER] [--out FOLDER]
+                      [--disk FOLDER]
 
 evaluation   all models on every real trace with response times, by operation: fitted to the first half, the second
              predicted, with several seeds; and the mean of the operations, by which `fit` chooses. A trace that is absent is
@@ -10,6 +11,8 @@ pooled       the same over all operations together, with inferred dependencies a
 ablation     the station on the same traces, and without each of the features that its service times may depend on.
 degradation  the clone of a simulated disk under fresh requests of the load that it was fitted to, and as the load
              moves away from it.
+region       clones of three simulated disks, each fitted to one of six loads and driven by all six: error of the worse
+             operation, and share of the requests outside the fitted range.
 pairs        two workloads of fio after each other on this machine's disk, captured, in four ways: rows of the same
              tables as evaluation and pooled, and one table with each if both are given. Needs root, fio and loop devices, and an idle
              machine for a minute and a half.
@@ -94,6 +97,24 @@ OTHER_LOADS = [
     ("64 KiB reads, 50 %", "synthetic,size=64KiB,read=100%,poisson=40/s", []),
     ("sequential 8 KiB reads, one at a time", "sequential,closed=1", []),
 ]
+
+# The disks whose clones are driven by loads that they were not fitted to, and the loads, each of which differs from the first in one
+# property. RATE is half the requests per second that the disk serves one after the other.
+REGION_DISKS = ("nearline-7200", "cheetah-36es", "atlas10k")
+REGION_REQUESTS = 60_000
+REGION_LOADS = [
+    ("base", "synthetic,size=8KiB,read=67%,closed=4"),
+    ("depth", "synthetic,size=8KiB,read=67%,closed=1"),
+    ("mixture", "synthetic,size=8KiB,read=10%,closed=4"),
+    ("length", "synthetic,size=64KiB,read=67%,closed=4"),
+    ("sequential", "synthetic,size=8KiB,read=67%,sequential=80%,closed=4"),
+    ("open", "synthetic,size=8KiB,read=67%,poisson=RATE"),
+]
+
+# Errors of the mean of the worse operation, in percent: wrong above the first, right below the second; and the shares outside, in
+# percent, at least and at most, that are to go with them.
+REGION_WRONG_PCT, REGION_RIGHT_PCT = 20, 5
+REGION_WRONG_OUTSIDE_PCT, REGION_RIGHT_OUTSIDE_PCT = 50, 5
 
 # Pairs of workloads: name in the table, file, arguments of fio for the first and for the second.
 PAIR_MIB = 1024
@@ -392,11 +413,74 @@ class Clones:
         print()
 
 
+    def region(self):
+        """Clones under the loads that they were fitted to and under others: are the others counted as outside?"""
+        version = run(self.options.seeklab, "--version").strip()
+        print(f"{version}: fitted to {REGION_REQUESTS:,} requests of the load of the row (seed 1), driven by as many of that of the column "
+              "(seed 2). Difference of the mean of the worse operation from that of the disk; share of the requests outside.\n")
+        heading("disk", "model", "fitted to", *(name for name, _ in REGION_LOADS))
+        cells = []
+        for disk in REGION_DISKS:
+            loads = self.region_loads(disk)
+            own = {name: self.region_run(disk, disk, name, load, 2) for name, load in loads}
+            for model in CLONED:
+                for fitted, load in loads:
+                    with self.attempt(f"{disk}, {model}, {fitted}"):
+                        trace, clone = self.work / "seen.parquet", self.work / "clone.toml"
+                        self.region_run(disk, disk, fitted, load, 1, "--out", trace)
+                        self.seeklab(f"region-{disk}-{fitted}-{model}-fit", "fit", trace, "--model", model, "--seed", "1", "-o", clone)
+                        found = []
+                        for asked, asked_load in loads:
+                            answer = self.region_run(clone, f"{disk}-{fitted}-{model}", asked, asked_load, 2)
+                            errors = [100 * (answer[key] / own[asked][key] - 1)
+                                      for key in ("read_response_mean_ms", "write_response_mean_ms")]
+                            found.append((max(errors, key=abs), answer["fitted_range"]))
+                            cells.append((disk, model, fitted, asked, *found[-1]))
+                        row(disk, model, fitted, *(f"{error:+.0f} %, {seen['outside_pct']:.0f} %" for error, seen in found))
+        print()
+        self.region_summary(cells)
+
+    def region_loads(self, disk):
+        alone = self.region_run(disk, disk, "alone", REGION_LOADS[1][1], 1)
+        rate = f"{0.5e3 / alone['response_mean_ms']:.2f}/s"
+        return [(name, load.replace("RATE", rate)) for name, load in REGION_LOADS]
+
+    def region_run(self, device, name, load_name, load, seed, *more):
+        return self.seeklab(f"region-{name}-{load_name}-{seed}", "simulate", device, "-w", f"{load},requests={REGION_REQUESTS}", "--seed",
+                            seed, *more)["devices"][0]
+
+    @staticmethod
+    def region_summary(cells):
+        def named(chosen):
+            return "; ".join(f"{disk} {model} {fitted} → {asked} ({error:+.0f} %, {seen['outside_pct']:.1f} %: "
+                             + ", ".join(f"{of['property']} {of['side']}" for of in seen["outside_of"][:2]) + ")"
+                             for disk, model, fitted, asked, error, seen in chosen) or "none"
+
+        heading("model", "loads", "clones", "as required", "exceptions")
+        for model in CLONED:
+            of = [cell for cell in cells if cell[1] == model]
+            others, same = [cell for cell in of if cell[2] != cell[3]], [cell for cell in of if cell[2] == cell[3]]
+            wrong = [cell for cell in others if abs(cell[4]) > REGION_WRONG_PCT]
+            right = [cell for cell in others if abs(cell[4]) <= REGION_RIGHT_PCT]
+            rows = [
+                (f"others, more than {REGION_WRONG_PCT} % off: at least {REGION_WRONG_OUTSIDE_PCT} % outside", wrong,
+                 lambda share: share >= REGION_WRONG_OUTSIDE_PCT),
+                (f"others, at most {REGION_RIGHT_PCT} % off: at most {REGION_RIGHT_OUTSIDE_PCT} % outside", right,
+                 lambda share: share <= REGION_RIGHT_OUTSIDE_PCT),
+                (f"the same: less than {REGION_RIGHT_OUTSIDE_PCT} % outside", same, lambda share: share < REGION_RIGHT_OUTSIDE_PCT),
+            ]
+            for text, chosen, holds in rows:
+                failed = [cell for cell in chosen if not holds(cell[5]["outside_pct"])]
+                row(model, text, str(len(chosen)), str(len(chosen) - len(failed)), named(failed))
+        print()
+
+
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], epilog=__doc__.split("\n\n", 2)[2],
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tables", nargs="+", choices=("evaluation", "pooled", "ablation", "degradation", "pairs", "all"),
-                        metavar="TABLE", help="evaluation, pooled, ablation, degradation, pairs, all")
+    parser.add_argument("tables", nargs="+", metavar="TABLE",
+                        choices=("evaluation", "pooled", "ablation", "degradation", "region", "pairs", "all"),
+                        help="evaluation, pooled, ablation, degradation, region, pairs, all")
     parser.add_argument("--seeds", type=int, default=5, metavar="N", help="seeds of evaluation [default: 5]")
     parser.add_argument("--traces", type=Path, default=ROOT.parent / "shared/traces", metavar="FOLDER",
                         help="folder of the real traces")
@@ -407,7 +491,7 @@ def arguments():
 
 def main():
     options = arguments()
-    wanted = {"evaluation", "pooled", "ablation", "degradation", "pairs"} if "all" in options.tables else set(options.tables)
+    wanted = {"evaluation", "pooled", "ablation", "degradation", "region", "pairs"} if "all" in options.tables else set(options.tables)
     needed = [("setpriv", "util-linux")]
     if "pairs" in wanted:
         needed += [("losetup", "mount"), ("fio", "fio")]
@@ -437,6 +521,8 @@ def main():
             clones.ablation()
         if "degradation" in wanted:
             clones.degradation()
+        if "region" in wanted:
+            clones.region()
     if clones.failed:
         fail(f"{clones.failed} rows could not be made")
 

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::completion::Completion;
+use crate::coverage::Coverage;
 use crate::event::Event;
 use crate::hazards::{Absence, FaultWindow, Hazards};
 use crate::reclassification::Reclassification;
@@ -194,22 +195,6 @@ pub struct Estimate {
     pub positioning: Duration,
     /// True if the device's buffer would answer the request, so that the media is not accessed.
     pub buffer_hit: bool,
-}
-
-/// Number of requests that a model answered inside and outside the region that it was fitted to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Coverage {
-    /// Requests answered.
-    pub requests: u64,
-    /// Requests outside the fitted range, which get the times of the nearest fitted ones.
-    pub outside: u64,
-}
-
-impl std::ops::AddAssign for Coverage {
-    fn add_assign(&mut self, other: Self) {
-        self.requests += other.requests;
-        self.outside += other.outside;
-    }
 }
 
 /// Properties of a device.

@@ -16,6 +16,7 @@
 
 pub mod blocks;
 pub mod completion;
+mod coverage;
 pub mod description;
 pub mod device;
 pub mod effect;
@@ -37,8 +38,9 @@ pub mod workload;
 
 pub use blocks::BlockSet;
 pub use completion::{Breakdown, BufferOutcome, Completion, Outcome, Status};
+pub use coverage::{Coverage, RegionBound, RegionBounds, RegionSide};
 pub use description::{DescriptionError, Mistake};
-pub use device::{Capabilities, Coverage, Device, Estimate, Location, Positioning, Rejected};
+pub use device::{Capabilities, Device, Estimate, Location, Positioning, Rejected};
 pub use effect::{DataEffect, Effect};
 pub use event::{Event, EventKind, OnMedia};
 pub use fault_set::FaultSet;

@@ -10,6 +10,7 @@
 //! fitted      contents of such a model, as tables and curves
 //! fault/      faults: the requests that they strike, when, and how
 //! limit/      rate and burst limits: the token bucket
+//! region/     loads that a model was fitted to, and requests outside of them
 //! power_loss  what a buffer and the unit under the head hold afterwards
 //! scheduler/  FCFS … SPTF, for the host's queue and the drive's own
 //! service_law service times for a demand, for estimates
@@ -31,6 +32,7 @@ pub mod layer;
 pub mod limit;
 mod outstanding;
 pub mod power_loss;
+pub mod region;
 pub mod registry;
 pub mod scheduler;
 pub mod schema;

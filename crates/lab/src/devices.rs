@@ -14,12 +14,10 @@ use seeklab_report::Parameter;
 use seeklab_traces::FaultNames;
 
 use crate::failure::Failure;
+use crate::fitted_range::outside_sentence;
 
 /// Bytes that a description may have.
 const DESCRIPTION_BYTES_MAX: u64 = 16 << 20;
-
-/// A share of requests outside of the region of a fit, in percent, that goes without saying.
-const OUTSIDE_PCT: f64 = 1.0;
 
 /// Setup of a device: its host queue, mechanics only, overrides.
 #[derive(Debug, Clone, Default)]
@@ -271,18 +269,11 @@ impl Resolved {
         }
     }
 
-    /// Returns a note for the reader if more than 1 % of the requests are outside the range of requests that the model was
-    /// fitted to.
+    /// Returns a note for the reader if so many requests are outside the range that the model was fitted to that it cannot
+    /// be trusted without care.
     pub fn outside_note(&self, coverage: Option<Coverage>) -> Option<String> {
-        let Coverage { requests, outside } = coverage?;
-        let pct = 100.0 * outside as f64 / requests.max(1) as f64;
-        (pct > OUTSIDE_PCT).then(|| {
-            format!(
-                "{}: {pct:.1} % of the requests ({outside} of {requests}) are outside the fitted range; they \
-                 get the times of the nearest fitted requests",
-                self.label()
-            )
-        })
+        let sentence = outside_sentence(&coverage?)?;
+        Some(format!("{}: {sentence} Such requests get the times of the nearest fitted ones.", self.label()))
     }
 
     /// Returns the name of the device in a report.

@@ -24,6 +24,7 @@ pub mod experiment;
 pub mod failure;
 pub mod fit;
 pub mod fitted;
+pub mod fitted_range;
 mod host;
 pub mod jobs;
 mod journal;

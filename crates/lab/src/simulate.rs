@@ -14,6 +14,7 @@ use crate::devices::{Resolved, Setup, resolve};
 use crate::estimate::{EstimateCheck, Observed, Observer, check, check_method};
 use crate::events::{EventFile, Until};
 use crate::failure::Failure;
+use crate::fitted_range::FittedRangeFigures;
 use crate::jobs::JobsSummary;
 use crate::output::VERSION;
 use crate::retries::RetryFigures;
@@ -100,6 +101,9 @@ pub struct DeviceFigures {
     pub saturated: bool,
     /// Requests of a kind that the model was neither fitted to nor compared with.
     pub out_of_validated_range: u64,
+    /// Requests outside of the loads that a clone was fitted to, by what they lie outside of. Absent of other devices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fitted_range: Option<FittedRangeFigures>,
     /// Dependencies that were inferred from the trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub followed: Option<FollowedFigures>,
@@ -245,6 +249,7 @@ impl DeviceFigures {
                 summary.requests,
                 summary.reads + summary.writes,
             ),
+            fitted_range: result.coverage.as_ref().map(FittedRangeFigures::of),
             summary,
             requests_per_cpu_s: result.requests_per_cpu_s().round(),
             cpu_s: result.cpu_s,

@@ -1,9 +1,11 @@
 //! Counts of the requests that a model is fitted to.
 
 use seeklab_core::{Duration, Operation, TraceRecord};
+use seeklab_devices::region::RegionParameters;
 
 use crate::backlog::Backlog;
 use crate::fit::FitSummary;
+use crate::region::RegionFit;
 
 /// Counts of requests, taken in order of arrival; memory holds what is outstanding.
 #[derive(Debug, Clone, Default)]
@@ -11,6 +13,7 @@ pub(crate) struct FitCounts {
     backlog: Backlog,
     summary: FitSummary,
     queue_length_max: [u32; Operation::ALL.len()],
+    region: RegionFit,
 }
 
 impl FitCounts {
@@ -27,6 +30,7 @@ impl FitCounts {
             return None;
         };
         self.backlog.push(completion);
+        self.region.record(record, queue_length, record.status.is_success());
         if !record.status.is_success() {
             self.summary.failed_requests += 1;
             return None;
@@ -36,6 +40,11 @@ impl FitCounts {
         let most = &mut self.queue_length_max[record.op as usize];
         *most = (*most).max(queue_length);
         Some((response, queue_length))
+    }
+
+    /// The region of the loads. `None` if no time was fitted.
+    pub(crate) fn region(&self) -> Option<RegionParameters> {
+        self.region.parameters()
     }
 
     pub(crate) const fn summary(&self) -> FitSummary {

@@ -15,6 +15,7 @@ pub mod fio;
 pub mod fit;
 pub mod jobs;
 mod limit;
+mod region;
 pub mod survey;
 pub mod sweep;
 

@@ -44,7 +44,7 @@ use crate::matching::DRIVER_FLUSHES_MAX;
 
 pub use between::{Between, BetweenSummary, ErrorSpread, PathErrors, PointsError};
 pub use lateness::{DEADLINE_LIMIT, LatenessSummary, MissCounts};
-pub use trust::{Evidence, Trust, TrustLevel};
+pub use trust::{Evidence, Trust, TrustLevel, range_trust};
 
 /// Measurement points of a request, from the host inwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

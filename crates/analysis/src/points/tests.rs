@@ -1,6 +1,6 @@
 //! Measurement points against figures worked out by hand.
 
-use seeklab_core::{Duration, Instant, MeasurementPoints};
+use seeklab_core::{Coverage, Duration, Instant, MeasurementPoints, RegionBound};
 
 use super::*;
 
@@ -241,6 +241,23 @@ fn worst_criterion_decides() {
         let beyond_limit_pct = Some(count as f64 / 10.0);
         assert_eq!(level(Evidence { beyond_limit_pct, ..good() }), expected, "{count} late");
     }
+}
+
+#[test]
+fn requests_of_a_clone_outside_its_fitted_range_limit_the_trust() {
+    let trust = |outside| {
+        let mut coverage = Coverage { requests: 1_000, outside, ..Coverage::default() };
+        coverage.beyond[RegionBound::QueueBelow as usize] = outside;
+        Evidence { coverage: Some(coverage), ..good() }.trust()
+    };
+    for (outside, level) in
+        [(50, TrustLevel::Trusted), (500, TrustLevel::WithCare), (501, TrustLevel::NotTrusted)]
+    {
+        assert_eq!(trust(outside).level, level, "{outside}");
+    }
+    let sentence = trust(600).sentence;
+    let reason = ", but 60.0 % of the requests are outside the range that the clone was fitted to (mostly queue length below).";
+    assert!(sentence.ends_with(reason), "{sentence}");
 }
 
 #[test]

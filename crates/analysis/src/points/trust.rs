@@ -6,6 +6,7 @@
 //! | requests later than the limit | ≤ 1 % | ≤ 10 % | more |
 //! | requests without stamps of the host | ≤ 1 % | ≤ 10 % | more |
 //! | requests below the floor | ≤ 1 % | ≤ 10 % | more |
+//! | requests of a clone outside the fitted range | ≤ 5 % | ≤ 50 % | more |
 //!
 //! The worst row decides. Without MP1 the first row is the mean error where the emulator meets the host (MP2
 //! against due), and the best verdict is *with care*, since the time added by the host is unknown. The
@@ -14,7 +15,7 @@
 use std::fmt::Write as _;
 
 use schemars::JsonSchema;
-use seeklab_core::Duration;
+use seeklab_core::{Coverage, Duration};
 use serde::{Deserialize, Serialize};
 
 use super::{DEADLINE_LIMIT, MissCounts, Point, Stamps};
@@ -41,6 +42,13 @@ pub struct Evidence {
     pub misses: MissCounts,
     /// Requests whose response time in the model is shorter than can be emulated, if the floor is known.
     pub below_floor: Option<u64>,
+    /// Requests inside and outside the range that the model was fitted to, if it was fitted.
+    pub coverage: Option<Coverage>,
+}
+
+/// Trustworthiness of a clone for a load, by the requests outside the range that it was fitted to.
+pub fn range_trust(coverage: &Coverage) -> TrustLevel {
+    TrustLevel::of(coverage.outside_pct(), 5.0, 50.0)
 }
 
 /// Trustworthiness of a run.
@@ -110,6 +118,7 @@ impl Stamps {
             beyond_limit_pct: self.beyond_limit_pct(limit, floor),
             misses: self.misses(),
             below_floor: floor.map(|floor| model.filter(|ns| *ns < floor.as_ns()).count() as u64),
+            coverage: None,
         }
     }
 }
@@ -144,6 +153,7 @@ impl Default for Evidence {
             beyond_limit_pct: None,
             misses: MissCounts::default(),
             below_floor: None,
+            coverage: None,
         }
     }
 }
@@ -215,7 +225,17 @@ impl Evidence {
                 format!("{} % were due sooner than can be emulated here", short(share)),
             )
         });
-        [late, unmatched, below].into_iter().flatten().collect()
+        let outside = self.coverage.map(|coverage| {
+            let mostly = coverage.by_bound().first().map(|(bound, _)| format!(" (mostly {})", bound.words()));
+            let (share, mostly) = (short(coverage.outside_pct()), mostly.unwrap_or_default());
+            (
+                range_trust(&coverage),
+                format!(
+                    "{share} % of the requests are outside the range that the clone was fitted to{mostly}"
+                ),
+            )
+        });
+        [late, unmatched, below, outside].into_iter().flatten().collect()
     }
 
     /// The mean error as far out as it was measured, and where.

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use seeklab_core::{
-    Capabilities, Completion, Device, Instant, Reclassification, Rejected, Request, RequestId,
+    Capabilities, Completion, Coverage, Device, Instant, Reclassification, Rejected, Request, RequestId,
 };
 use seeklab_emulator::clock::{Clock, Wait};
 use seeklab_workloads::AddressSpace;
@@ -86,6 +86,11 @@ impl SharedModel {
     /// The time on the clock of the model since the begin.
     pub fn time(&self) -> Instant {
         self.turns.state().now
+    }
+
+    /// Requests inside and outside of what the model was fitted to, since its begin. `None` if it was not fitted.
+    pub fn coverage(&self) -> Option<Coverage> {
+        self.0.state().device.coverage()
     }
 
     /// A target of one more thread. If all threads before have gone, a phase begins: time zero of the new targets is now.

@@ -15,6 +15,7 @@ mod experiment;
 mod fifos;
 mod fio_jobs;
 mod fio_output;
+mod fitted_range;
 mod host;
 mod jobs;
 mod limits;

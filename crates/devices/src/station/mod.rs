@@ -40,7 +40,7 @@ pub mod parts {
     pub use super::feature::{CLASSES, FEATURES, Row};
     pub use super::model::Parts;
     pub use super::order::Line;
-    pub use super::parameters::{OperationSeen, Region, is_sequential};
+    pub use super::parameters::{OperationSeen, is_sequential};
     pub use super::picks::{PickCounts, Picks};
     pub use super::state::{Scale, State, StationRequest};
     pub use super::tree::{DEPTH_MAX, Node, Tree};

@@ -6,17 +6,18 @@ use std::sync::Arc;
 
 use seeklab_core::{
     Breakdown, BufferOutcome, Capabilities, Completion, Coverage, Criticality, Device, Duration, Event,
-    FaultSet, Instant, Outcome, Reclassification, Rejected, Request, Seed, Stream,
+    FaultSet, Instant, Outcome, Reclassification, RegionBounds, Rejected, Request, Seed, Stream,
 };
 
 use super::order::{Key, Line};
-use super::parameters::{Region, StationParameters};
+use super::parameters::StationParameters;
 use super::picks::Picks;
 use super::state::{Scale, State, StationRequest};
 use super::tree::Tree;
 use crate::durability::ByCompletion;
 use crate::error::DescriptionError;
 use crate::outstanding::Outstanding;
+use crate::region::{LoadRequest, Region, RegionCounter};
 use crate::table::Times;
 
 /// A device whose service times are drawn by what is known when a service starts.
@@ -32,7 +33,7 @@ pub struct Station {
     scratch: Vec<(Key, u32)>,
     /// Requests in service, until their end.
     served: Outstanding<Served>,
-    coverage: Coverage,
+    counter: RegionCounter,
     durability: ByCompletion,
 }
 
@@ -51,7 +52,7 @@ pub struct Parts {
     pub scale: Scale,
     /// The distribution of service times by features.
     pub tree: Tree<Times>,
-    /// Region of the requests that the station was fitted to.
+    /// Region of the loads that the station was fitted to.
     pub region: Region,
 }
 
@@ -61,8 +62,6 @@ struct Taken {
     request: Request,
     submitted: Instant,
     queue_length: u32,
-    /// True if the request lies outside of the fitted region.
-    outside: bool,
 }
 
 /// A request that is served.
@@ -98,7 +97,7 @@ impl Station {
             asked: VecDeque::new(),
             scratch: Vec::new(),
             served: Outstanding::default(),
-            coverage: Coverage::default(),
+            counter: RegionCounter::default(),
             durability: ByCompletion::new(),
         }
     }
@@ -106,8 +105,6 @@ impl Station {
     fn start(&mut self, now: Instant, taken: Taken, waited: bool) {
         let station = &*self.station;
         let row = self.state.start(now, &asked(&taken.request), waited, &station.scale);
-        let unknown = !taken.outside && !station.region.knows(taken.request.op, &row);
-        self.coverage += Coverage { requests: 0, outside: u64::from(unknown) };
         let service = station.tree.leaves[station.tree.leaf(&row)].draw(&mut self.times);
         // A service takes time, however short.
         let service = service.max(Duration::from_ns(1));
@@ -120,10 +117,10 @@ impl Device for Station {
         self.station.capabilities.check(&request)?;
         let queue_length = u32::try_from(self.state.count()).unwrap_or(u32::MAX);
         let asked = asked(&request);
-        let outside = !self.station.region.holds(&asked, queue_length);
-        self.coverage += Coverage { requests: 1, outside: u64::from(outside) };
+        let load = LoadRequest { op: request.op, lbn: request.lbn, blocks: request.blocks, queue_length };
+        self.counter.arrive(Some(&self.station.region), now, &load, RegionBounds::NONE);
         self.state.arrive();
-        let taken = Taken { request, submitted: now, queue_length, outside };
+        let taken = Taken { request, submitted: now, queue_length };
         if self.served.len() < self.station.servers {
             self.start(now, taken, false);
         } else {
@@ -184,7 +181,7 @@ impl Device for Station {
     }
 
     fn coverage(&self) -> Option<Coverage> {
-        Some(self.coverage)
+        Some(self.counter.coverage())
     }
 
     fn watch(&mut self) {
@@ -209,7 +206,7 @@ impl Device for Station {
                 target.waiting.clone_from(&self.waiting);
                 target.asked.clone_from(&self.asked);
                 target.served.copy_from(&self.served);
-                target.coverage = self.coverage;
+                target.counter = self.counter;
                 target.durability.clone_from(&self.durability);
             }
             None => *target = self.fork(),

@@ -17,11 +17,13 @@
 //! blocks_max = 256
 //! queue_max = 31
 //! sequential = 210
+//! [region]
+//! # …
 //! [fit]
 //! trace = "prod.parquet"
 //! ```
 //! `servers = 0` stands for one server for each request. Picks: [`picks`](super::picks); tree:
-//! [`tree`](super::tree).
+//! [`tree`](super::tree); region: [`region`](crate::region).
 
 use std::collections::BTreeMap;
 
@@ -34,9 +36,10 @@ use super::feature::{Feature, Row};
 use super::model::Parts;
 use super::order::{Line, Order};
 use super::picks::PickCounts;
-use super::state::{Scale, StationRequest};
+use super::state::Scale;
 use super::tree::Tree;
 use crate::error::{DescriptionError, check, check_size};
+use crate::region::{OperationBounds, Region, RegionParameters};
 use crate::registry::described;
 
 /// Parameters of a station.
@@ -76,6 +79,9 @@ pub struct StationParameters {
     /// Properties of the requests of each operation.
     #[schemars(length(min = 1), extend("x-unit" = "operations"))]
     pub operations: Vec<OperationSeen>,
+    /// Loads that the device was fitted to [default: single requests as in `operations`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<RegionParameters>,
     /// Origin of the fit, for people.
     #[serde(default)]
     pub fit: BTreeMap<String, String>,
@@ -115,33 +121,11 @@ pub struct OperationSeen {
     pub sequential: Option<u64>,
 }
 
-/// Number of fitted requests from which on a kind of request is known.
-const KNOWN_LEAST: u64 = 16;
-
-/// The region in which a device was fitted.
-#[derive(Debug, Clone, Default)]
-pub struct Region([Option<OperationSeen>; Operation::ALL.len()]);
-
-impl Region {
-    /// Returns true if a request, with `queue_length` others in the device, lies in the fitted region.
-    pub(super) fn holds(&self, asked: &StationRequest, queue_length: u32) -> bool {
-        self.0[asked.op as usize].is_some_and(|seen| {
-            (seen.blocks_min..=seen.blocks_max).contains(&asked.blocks) && queue_length <= seen.queue_max
-        })
-    }
-}
-
-impl Region {
-    /// Returns true if enough requests of the operation were fitted that are sequential, or not
-    /// sequential, like the request of `row`.
-    pub(super) fn knows(&self, op: Operation, row: &Row) -> bool {
-        let Some((requests, sequential)) =
-            self.0[op as usize].and_then(|seen| Some((seen.requests, seen.sequential?)))
-        else {
-            return true;
-        };
-        let alike = if is_sequential(row) { sequential } else { requests.saturating_sub(sequential) };
-        alike >= KNOWN_LEAST.min(requests)
+impl OperationSeen {
+    /// The bounds of single requests.
+    fn bounds(&self) -> OperationBounds {
+        let Self { op, requests, typical: _, blocks_min, blocks_max, queue_max, sequential } = *self;
+        OperationBounds { op, requests, blocks_min, blocks_max, queue_min: 0, queue_max, sequential }
     }
 }
 
@@ -176,12 +160,14 @@ impl StationParameters {
             let allowed = "FEATURE < VALUE, followed by what answers yes and what answers no, or = TIMES";
             DescriptionError::refused(format!("tree[{index}]"), format!("{seen}: {problem}"), allowed)
         })?;
-        let mut region = Region::default();
         for (index, seen) in self.operations.iter().enumerate() {
-            let is_new = region.0[seen.op as usize].is_none();
+            let is_new = self.operations[..index].iter().all(|before| before.op != seen.op);
             check(is_new, format!("operations[{index}].op"), seen.op.name(), "each operation once")?;
-            region.0[seen.op as usize] = Some(*seen);
         }
+        let region = match &self.region {
+            Some(region) => region.read()?,
+            None => Region::of_operations(self.operations.iter().map(OperationSeen::bounds)),
+        };
         Ok(Parts {
             capabilities: Capabilities {
                 capacity_blocks: self.capacity_blocks,
@@ -202,33 +188,4 @@ impl StationParameters {
 
 fn shortened(text: &str) -> String {
     format!("`{}`", text.chars().take(60).collect::<String>())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn region_ends_behind_the_sizes_and_the_queue_length_of_its_operation() {
-        let mut region = Region::default();
-        region.0[Operation::Read as usize] = Some(OperationSeen {
-            op: Operation::Read,
-            requests: 100,
-            typical: Duration::from_ms(1),
-            blocks_min: 4,
-            blocks_max: 16,
-            queue_max: 3,
-            sequential: None,
-        });
-        let holds =
-            |op, blocks, queue_length| region.holds(&StationRequest { op, lbn: 0, blocks }, queue_length);
-        assert!([4, 16].iter().all(|blocks| [0, 3].iter().all(|queue| holds(
-            Operation::Read,
-            *blocks,
-            *queue
-        ))));
-        assert!(!holds(Operation::Read, 3, 0) && !holds(Operation::Read, 17, 0));
-        assert!(!holds(Operation::Read, 8, 4), "a longer queue was never there");
-        assert!(!holds(Operation::Write, 8, 0), "nor was a write");
-    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use seeklab_core::{
     Breakdown, BufferOutcome, Capabilities, Completion, Coverage, Criticality, Device, Event, FaultSet,
-    Instant, Outcome, Reclassification, Rejected, Request, Seed, Stream,
+    Instant, Outcome, Reclassification, RegionBound, RegionBounds, Rejected, Request, Seed, Stream,
 };
 
 use super::classes::{Classes, Distance};
@@ -15,6 +15,7 @@ use super::times::Times;
 use crate::durability::ByCompletion;
 use crate::error::DescriptionError;
 use crate::outstanding::Outstanding;
+use crate::region::{LoadRequest, Region, RegionCounter, RegionParameters};
 
 /// A device whose response times are drawn from tables.
 #[derive(Debug, Clone)]
@@ -24,7 +25,7 @@ pub struct TableModel {
     /// Start and end of the request before.
     before: Option<(u64, u64)>,
     outstanding: Outstanding<Pending>,
-    coverage: Coverage,
+    counter: RegionCounter,
     durability: ByCompletion,
 }
 
@@ -35,6 +36,8 @@ pub(crate) struct Tables {
     classes: Classes,
     grid: Grid,
     times: Vec<Times>,
+    /// Region of the loads that the tables were fitted to, if the description has it.
+    region: Option<Region>,
 }
 
 /// A request that will complete.
@@ -61,7 +64,7 @@ impl TableModel {
             stream: seed.stream(&format!("{name}.response_time")),
             before: None,
             outstanding: Outstanding::default(),
-            coverage: Coverage::default(),
+            counter: RegionCounter::default(),
             durability: ByCompletion::new(),
         }
     }
@@ -83,6 +86,7 @@ impl Tables {
             classes: parameters.classes,
             grid: Grid::of(&parameters.classes, &places),
             times: cells.into_iter().map(|cell| cell.times).collect(),
+            region: parameters.region.as_ref().map(RegionParameters::read).transpose()?,
         })
     }
 }
@@ -110,7 +114,9 @@ impl Device for TableModel {
         }
         let found = tables.grid.find(request.op, class);
         let time = tables.times[found.cell].draw(&mut self.stream);
-        self.coverage += Coverage { requests: 1, outside: u64::from(found.borrowed) };
+        let load = LoadRequest { op: request.op, lbn: request.lbn, blocks: request.blocks, queue_length };
+        let own = RegionBounds::NONE.with(RegionBound::Combination, found.borrowed);
+        self.counter.arrive(tables.region.as_ref(), now, &load, own);
         self.outstanding.push(now + time, Pending { request, submitted: now, queue_length });
         Ok(())
     }
@@ -151,7 +157,7 @@ impl Device for TableModel {
     }
 
     fn coverage(&self) -> Option<Coverage> {
-        Some(self.coverage)
+        Some(self.counter.coverage())
     }
 
     fn watch(&mut self) {
@@ -173,7 +179,7 @@ impl Device for TableModel {
                 target.stream.clone_from(&self.stream);
                 target.before = self.before;
                 target.outstanding.copy_from(&self.outstanding);
-                target.coverage = self.coverage;
+                target.counter = self.counter;
                 target.durability.clone_from(&self.durability);
             }
             None => *target = self.fork(),

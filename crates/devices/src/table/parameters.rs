@@ -7,12 +7,15 @@
 //! cells = ["read 8 0 +1024: 1210 3*7 1*2", …]
 //! [classes]
 //! distances_per_octave = 1
+//! [region]
+//! # …
 //! [fit]
 //! trace = "prod.parquet"
 //! ```
 //! A cell is an operation; the least length in blocks, queue length and seek distance of its class (signed, or
 //! `seq` where the request begins where the one before ended, `any` for all others); `beyond` where it was concluded
-//! from others and lies outside what was measured; and its times, see [`times`](super::times).
+//! from others and lies outside what was measured; and its times, see [`times`](super::times). Region:
+//! [`region`](crate::region).
 
 use std::collections::BTreeMap;
 
@@ -24,6 +27,7 @@ use super::classes::{Class, Classes, Distance};
 use super::grid::Place;
 use super::times::Times;
 use crate::error::{DescriptionError, check, check_size};
+use crate::region::RegionParameters;
 use crate::registry::described;
 
 /// Parameters of a device given by tables.
@@ -48,6 +52,9 @@ pub struct TableParameters {
     /// Fineness of the classes of requests.
     #[serde(default)]
     pub classes: Classes,
+    /// Loads that the device was fitted to. Without it, requests of a class without a cell are outside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<RegionParameters>,
     /// Origin of the fit, for people.
     #[serde(default)]
     pub fit: BTreeMap<String, String>,

@@ -3,7 +3,7 @@
 use seeklab_bench::target::{Target, TargetFacts};
 use seeklab_bench::verify::{Findings, Verification};
 use seeklab_bench::{Lane, Measurement, Plan, Stream, StreamPlan, measure};
-use seeklab_core::{Duration, Instant, Seed};
+use seeklab_core::{Coverage, Duration, Instant, Seed};
 use seeklab_emulator::clock::Clock;
 use seeklab_traces::TraceWriter;
 
@@ -15,6 +15,7 @@ use super::targets::{self, ReadyTarget};
 use super::trust::{self, Notes};
 use super::verification;
 use crate::failure::Failure;
+use crate::fitted_range::outside_sentence;
 use crate::session::Session;
 
 /// A phase that was measured.
@@ -30,6 +31,8 @@ pub(super) struct PhaseRun {
     pub(super) streams: Vec<StreamRun>,
     pub(super) measurement: Measurement,
     pub(super) notes: Notes,
+    /// Requests inside and outside of what the clones among the targets were fitted to. `None` without clones.
+    pub(super) coverage: Option<Coverage>,
 }
 
 /// Circumstances of a stream that was measured.
@@ -122,7 +125,16 @@ impl<'a> Run<'a> {
                     (false, _) => clock.now().saturating_since(Instant::ZERO),
                 };
                 course.begin_phase(&self.options.phases[phase], repetition, from);
-                let run = self.measure_phase(open, (phase, repetition), from, is_virtual, course)?;
+                let counts = || targets.iter().map(ReadyTarget::coverage).collect::<Vec<_>>();
+                let earlier = counts();
+                let mut run = self.measure_phase(open, (phase, repetition), from, is_virtual, course)?;
+                for (now, earlier) in counts().into_iter().zip(earlier) {
+                    let Some((now, earlier)) = now.zip(earlier) else { continue };
+                    *run.coverage.get_or_insert_default() += now.since(&earlier);
+                }
+                if let Some(sentence) = run.coverage.as_ref().and_then(outside_sentence) {
+                    run.notes.add(true, sentence);
+                }
                 let is_over = run.measurement.is_stopped || run.measurement.failure.is_some();
                 runs.push(run);
                 if is_over || self.session.stop().is_stopped() {
@@ -212,6 +224,7 @@ impl<'a> Run<'a> {
         }
         measurement.totals.unissued = measurement.streams.iter().map(|totals| totals.unissued).sum();
         let notes = trust::notes(&plan, phase, &of_streams, loads, &measurement);
-        Ok(PhaseRun { phase: number, repetition, from, plan, streams: of_streams, measurement, notes })
+        let (phase, streams) = (number, of_streams);
+        Ok(PhaseRun { phase, repetition, from, plan, streams, measurement, notes, coverage: None })
     }
 }

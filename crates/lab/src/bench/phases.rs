@@ -9,6 +9,7 @@ use super::figures::{CostFigures, CountFigures, IntervalFigures, LoadFigures, si
 use super::options::BenchOptions;
 use super::phase::PhaseRun;
 use super::rates::offered_per_s;
+use crate::fitted_range::FittedRangeFigures;
 
 /// Figures of a phase.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -30,6 +31,9 @@ pub struct PhaseFigures {
     pub steady: Option<SteadyFigures>,
     /// True if nothing is known that distorts the figures of the phase.
     pub trusted: bool,
+    /// Requests outside of the loads that the clones among the targets were fitted to, by what they lie outside of; null
+    /// without clones.
+    pub fitted_range: Option<FittedRangeFigures>,
     /// Figures of each stream.
     pub streams: Vec<StreamFigures>,
 }
@@ -124,6 +128,7 @@ impl PhaseFigures {
             cost: CostFigures::of(totals),
             steady: SteadyFigures::of(run),
             trusted: run.notes.is_trusted,
+            fitted_range: run.coverage.as_ref().map(FittedRangeFigures::of),
             streams: (0..run.streams.len()).map(|stream| StreamFigures::of(options, run, stream)).collect(),
         }
     }

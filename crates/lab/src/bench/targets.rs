@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use seeklab_bench::target::{Opening, SharedModel, Target, TargetKind, TargetOptions};
 use seeklab_bench::{Claim, ClaimOptions, claim};
-use seeklab_core::{Instant, Seed};
+use seeklab_core::{Coverage, Instant, Seed};
 use seeklab_emulator::clock::Clock;
 
 use super::load::Load;
@@ -74,6 +74,11 @@ impl ReadyTarget {
     /// Time of the model in this repetition.
     pub(super) fn model_time(&self) -> Instant {
         self.model.as_ref().map_or(Instant::ZERO, SharedModel::time)
+    }
+
+    /// Requests inside and outside of what the model was fitted to, in this repetition. `None` if it was not fitted.
+    pub(super) fn coverage(&self) -> Option<Coverage> {
+        self.model.as_ref().and_then(SharedModel::coverage)
     }
 
     /// Opens the target once for each thread of a stream.

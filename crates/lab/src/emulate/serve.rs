@@ -26,6 +26,7 @@ use super::{
 use crate::devices::Resolved;
 use crate::events::{EventFile, EventWriter};
 use crate::failure::Failure;
+use crate::fitted_range::FittedRangeFigures;
 use crate::output::VERSION;
 use crate::run::metadata;
 use crate::session::{Held, Session};
@@ -142,6 +143,8 @@ pub struct EmulationResult {
     /// Requests of a kind with which the model was not compared with a measurement. Of a fitted model, requests
     /// outside the region of its fit.
     pub out_of_validated_range: u64,
+    /// Requests outside of the loads that a clone was fitted to, by what they lie outside of. `None` of other devices.
+    pub fitted_range: Option<FittedRangeFigures>,
     /// Requests that are missing in the trace.
     pub unrecorded_requests: u64,
     /// Processor time of the emulating thread.
@@ -212,6 +215,7 @@ impl EmulationResult {
                 statistics.requests,
                 statistics.transfers,
             ),
+            fitted_range: statistics.coverage.as_ref().map(FittedRangeFigures::of),
             unrecorded_requests: observed.unrecorded_requests,
             emulator_cpu_s: measured.cpu.as_s(),
             processors: measured.processors,
@@ -246,6 +250,7 @@ fn evidence(measured: &Measurements, host: Option<HostFigures>) -> Evidence {
             .then(|| 100.0 * deadlines.missed_above_floor() as f64 / possible as f64),
         misses: MissCounts::new(MissCause::ALL.map(|cause| deadlines.missed(cause))),
         below_floor: measured.floor.map(|_| deadlines.below_floor()),
+        coverage: statistics.coverage,
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use seeklab_analysis::points::DEADLINE_LIMIT;
-use seeklab_analysis::{MatchCounts, MissCounts, Point, Stamps, TrustLevel};
+use seeklab_analysis::{Evidence, MatchCounts, MissCounts, Point, Stamps, TrustLevel};
 use seeklab_core::{Duration, MissCause};
 use seeklab_emulator::clock::Processors;
 use seeklab_emulator::frontend::loop_device::Queue;
@@ -16,6 +16,7 @@ use super::exactness::Exactness;
 use super::jobs::JobsRunFigures;
 use crate::devices::Resolved;
 use crate::emulate::{CriticalityFigures, Measurements};
+use crate::fitted_range::FittedRangeFigures;
 use crate::retries::RetryFigures;
 
 /// The figures of one repetition. What was not measured is `None`.
@@ -73,6 +74,9 @@ pub struct Figures {
     /// Requests of a kind with which the device's model was not compared with a measurement; of a clone, those outside
     /// the fitted range.
     pub out_of_validated_range: u64,
+    /// Requests outside of the loads that a clone was fitted to, by what they lie outside of. `None` of other devices.
+    #[serde(default)]
+    pub fitted_range: Option<FittedRangeFigures>,
     /// Requests whose response time in the model is below what can be emulated.
     pub below_floor: u64,
     /// Arrivals that the model received later than they came.
@@ -137,6 +141,7 @@ impl Figures {
         let statistics = &seen.result.statistics;
         let sum = |figure: fn(&PhaseFigures) -> f64| phases.iter().map(figure).sum();
         let evidence = seen.stamps.evidence(DEADLINE_LIMIT, seen.floor);
+        let evidence = Evidence { coverage: statistics.coverage, ..evidence };
         let between = seen.stamps.between(Point::Mp1, Point::Mp3).ok();
         let trust = evidence.trust();
         let points = between
@@ -171,6 +176,7 @@ impl Figures {
                 statistics.requests,
                 seen.transfers,
             ),
+            fitted_range: statistics.coverage.as_ref().map(FittedRangeFigures::of),
             below_floor: statistics.deadlines.below_floor(),
             clamped: statistics.clamped.by_completion
                 + statistics.clamped.by_arrival

@@ -8,6 +8,7 @@ use super::figures::Figures;
 use super::trust::{least_accurate, trust};
 use super::{Application, Series};
 use crate::devices::Resolved;
+use crate::fitted_range::FittedRangeFigures;
 use crate::output::VERSION;
 use crate::session::Session;
 
@@ -168,11 +169,17 @@ fn notes(series: &Series, results: &[Vec<Figures>]) -> Vec<Note> {
         let below = model.as_deref().and_then(|model| series.pace.calibrated.below_floor(model));
         notes.extend(below.map(|below| Note::Warning(format!("{}: {below}", device.label()))));
         if model.is_some_and(|model| model.coverage().is_some()) {
-            let sum = |figure: fn(&Figures) -> u64| repetitions.iter().map(figure).sum();
-            let coverage = Coverage {
-                requests: sum(|figures| figures.requests),
-                outside: sum(|figures| figures.out_of_validated_range),
-            };
+            let mut coverage = Coverage::default();
+            for figures in repetitions {
+                // Journals of earlier versions have the number alone.
+                let of_earlier = || Coverage {
+                    requests: figures.requests,
+                    outside: figures.out_of_validated_range,
+                    ..Coverage::default()
+                };
+                coverage +=
+                    figures.fitted_range.as_ref().map_or_else(of_earlier, FittedRangeFigures::coverage);
+            }
             notes.extend(device.outside_note(Some(coverage)).map(Note::Warning));
             let how = device.description.validated();
             notes.push(Note::Remark(format!("{}: a clone, {how}", device.label())));

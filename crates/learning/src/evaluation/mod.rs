@@ -24,7 +24,7 @@ use seeklab_analysis::{
     change, prediction,
 };
 use seeklab_core::statistics::Distribution;
-use seeklab_core::{Completion, Coverage, Device, Duration, Instant, Operation, Ratio, Seed, TraceRecord};
+use seeklab_core::{Completion, Device, Duration, Instant, Operation, Ratio, Seed, TraceRecord};
 use seeklab_devices::Description;
 use seeklab_workloads::replay::{Following, Mode};
 use serde::Serialize;
@@ -548,7 +548,7 @@ impl Predicting {
         axis: &DensityAxis,
         seed: Seed,
     ) -> Option<Evaluation> {
-        let Coverage { requests, outside } = self.driven.device().coverage().unwrap_or_default();
+        let coverage = self.driven.device().coverage().unwrap_or_default();
         let Answers { profile, classes, .. } = &self.answers;
         let operations = OperationEvaluation::each(measured, profile, classes, seed);
         Some(Evaluation {
@@ -559,7 +559,7 @@ impl Predicting {
             measured: Times::of(times)?,
             predicted: Times::of(predicted)?,
             prediction: prediction(times, predicted, seed)?,
-            out_of_fitted_range_pct: 100.0 * outside as f64 / requests.max(1) as f64,
+            out_of_fitted_range_pct: coverage.outside_pct(),
             worst_class: worst_class(classes.classes()),
             classes: classes.classes().collect(),
             operation_means: OperationMeans::of(&operations),

@@ -20,7 +20,8 @@ use std::sync::Arc;
 use seeklab_core::{
     ByteSize, Capabilities, Completion, Duration, Instant, Operation, Request, Seed, TraceRecord,
 };
-use seeklab_devices::station::parts::{FEATURES, Parts, Region, StationRequest, Tree};
+use seeklab_devices::region::Region;
+use seeklab_devices::station::parts::{FEATURES, Parts, StationRequest, Tree};
 use seeklab_devices::station::{Feature, Station};
 use seeklab_devices::table::parts::Counts;
 use seeklab_workloads::replay::{Following, Mode};

@@ -3,6 +3,7 @@
 
 use seeklab_core::{ByteSize, Operation, TraceRecord};
 use seeklab_devices::limit::LimitSummary;
+use seeklab_devices::region::RegionParameters;
 use seeklab_devices::station::parts::{OperationSeen, is_sequential};
 use seeklab_devices::station::{Feature, StationParameters};
 use seeklab_devices::table::parts::Counts;
@@ -38,7 +39,7 @@ impl StationFit {
     /// # Errors
     /// If no request could be fitted.
     pub fn parameters(&self, about: DeviceInfo) -> Result<StationParameters, Error> {
-        self.station(&self.sample, about)
+        self.station(&self.sample, self.counts.region(), about)
     }
 
     /// The limits of what was taken in, in blocks of that size.
@@ -68,10 +69,16 @@ impl StationFit {
             return Ok(self.parameters(about)?.description()?);
         }
         let sample = self.sample.past_limits(&limits.waits, FIT_LEAST);
-        Ok(limits.around(self.station(&sample, about)?.description()?, block_size, with_state)?)
+        let station = self.station(&sample, sample.region(), about)?;
+        Ok(limits.around(station.description()?, block_size, with_state)?)
     }
 
-    fn station(&self, sample: &Sample, about: DeviceInfo) -> Result<StationParameters, Error> {
+    fn station(
+        &self,
+        sample: &Sample,
+        region: Option<RegionParameters>,
+        about: DeviceInfo,
+    ) -> Result<StationParameters, Error> {
         let capacity_blocks = about.capacity_blocks.max(self.counts.summary().end).max(1);
         let runs = sample.runs(usize::MAX);
         if !runs.iter().flatten().any(|seen| seen.counts) {
@@ -118,6 +125,7 @@ impl StationFit {
             picks: observed.picks.write(),
             tree: tree.write(Counts::write),
             operations,
+            region,
             fit,
         })
     }

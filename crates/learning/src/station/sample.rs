@@ -1,9 +1,12 @@
 //! The requests that are fitted: all requests, or stretches spread evenly over a longer trace.
 
 use seeklab_core::{Duration, Instant, Status, TraceRecord};
+use seeklab_devices::region::RegionParameters;
 use seeklab_devices::station::parts::StationRequest;
 
+use crate::backlog::Backlog;
 use crate::limit::Wait;
+use crate::region::RegionFit;
 
 /// Requests that are kept at most.
 pub const SAMPLE_MAX: usize = STRETCH * STRETCHES;
@@ -99,6 +102,22 @@ impl Sample {
             }
         }
         sample
+    }
+
+    /// Region of the loads of the kept requests, as they reach the station.
+    pub(super) fn region(&self) -> Option<RegionParameters> {
+        let mut region = RegionFit::default();
+        for run in self.runs(usize::MAX) {
+            region.interrupt();
+            let mut backlog = Backlog::default();
+            for RecordedRequest { arrival, completion, asked, counts } in run {
+                let queue_length = backlog.at(arrival);
+                backlog.push(completion);
+                let record = TraceRecord::new(arrival, asked.op, asked.lbn, asked.blocks);
+                region.record(&record, queue_length, counts);
+            }
+        }
+        region.parameters()
     }
 
     /// At most that many of the stretches, evenly, as runs without gaps. Requests that arrived behind others that are

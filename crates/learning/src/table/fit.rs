@@ -62,6 +62,7 @@ impl TableFit {
                 })
                 .collect(),
             classes: self.classes,
+            region: self.counts.region(),
             fit: about.fit,
         }
     }

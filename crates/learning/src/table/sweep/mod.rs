@@ -104,6 +104,8 @@ pub fn tables(points: &[Point], about: DeviceInfo) -> Option<TableParameters> {
         rotational: false,
         cells,
         classes,
+        // Results of a benchmark have no arrivals.
+        region: None,
         fit: about.fit,
     })
 }

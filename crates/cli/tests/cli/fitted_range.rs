@@ -1,0 +1,118 @@
+//! Fitted range of clones: loads that a clone was not fitted to are counted as outside, by what they lie outside of.
+//!
+//! `scripts/clones.py region` prints the whole table, of three disks and six loads.
+
+use serde_json::Value;
+
+use super::bench::{Bench, unfolded};
+
+const REQUESTS: &str = "requests=20000";
+
+/// A load of 8 KiB requests, with so many reads and such arrivals.
+fn load(read: &str, arrivals: &str) -> String {
+    format!("synthetic,size=8KiB,read={read},{arrivals},{REQUESTS}")
+}
+
+/// Figures of a device under a load.
+fn simulated(bench: &Bench, device: &str, load: &str) -> Value {
+    bench.json(&["simulate", device, "-w", load, "--seed", "2"])["devices"][0].take()
+}
+
+/// Fits a model to a disk under a load, as `clone.toml`.
+fn fit(bench: &Bench, disk: &str, load: &str, model: &str) {
+    bench.run(&["simulate", disk, "-w", load, "--seed", "1", "--out", "recorded.parquet"]).done();
+    bench.run(&["fit", "recorded.parquet", "--model", model, "-o", "clone.toml"]).done();
+}
+
+/// Greatest error of the mean of reads and writes, in percent.
+fn error_pct(clone: &Value, disk: &Value) -> f64 {
+    let error = |key: &str| 100.0 * (clone[key].as_f64().unwrap() / disk[key].as_f64().unwrap() - 1.0).abs();
+    error("read_response_mean_ms").max(error("write_response_mean_ms"))
+}
+
+/// Share of the requests outside, the verdict, and the most frequent bound.
+fn range(figures: &Value) -> (f64, String, String) {
+    let range = &figures["fitted_range"];
+    let first = &range["outside_of"][0];
+    let bound =
+        format!("{} {}", first["property"].as_str().unwrap_or(""), first["side"].as_str().unwrap_or(""));
+    (range["outside_pct"].as_f64().unwrap(), range["trust"].as_str().unwrap().to_owned(), bound)
+}
+
+#[test]
+fn clone_that_is_wrong_under_another_load_counts_its_requests_as_outside() {
+    let bench = Bench::new();
+    let base = load("67%", "closed=4");
+    for (disk, fitted, asked, bound) in [
+        ("nearline-7200", &base, load("67%", "closed=1"), "queue_length below"),
+        ("cheetah-36es", &load("90%", "closed=4"), load("10%", "closed=4"), "write_share above"),
+    ] {
+        let truth = simulated(&bench, disk, &asked);
+        for model in ["station", "plain", "trivial"] {
+            fit(&bench, disk, fitted, model);
+            let clone = simulated(&bench, "clone.toml", &asked);
+            assert!(error_pct(&clone, &truth) > 20.0, "{disk} {model}: {}", error_pct(&clone, &truth));
+            let (outside_pct, trust, first) = range(&clone);
+            assert!(outside_pct >= 50.0 && trust == "not_trusted", "{disk} {model}: {outside_pct} {trust}");
+            assert_eq!(first, bound, "{disk} {model}: {}", clone["fitted_range"]);
+            assert_eq!(clone["fitted_range"]["outside_requests"], clone["out_of_validated_range"]);
+            let text = unfolded(&bench.run(&["simulate", "clone.toml", "-w", &asked]).done());
+            assert!(text.contains("For this load the clone cannot be trusted."), "{text}");
+            // The load that it was fitted to, drawn again.
+            let (outside_pct, trust, _) = range(&simulated(&bench, "clone.toml", fitted));
+            assert!(outside_pct < 5.0 && trust == "trusted", "{disk} {model}: {outside_pct} {trust}");
+        }
+    }
+}
+
+#[test]
+fn calm_load_is_within_the_range_of_a_busier_one_and_not_the_other_way_round() {
+    let bench = Bench::new();
+    let (busy, calm) = (load("67%", "poisson=90/s"), load("67%", "poisson=60/s"));
+    for model in ["station", "plain"] {
+        fit(&bench, "atlas10k", &busy, model);
+        assert!(range(&simulated(&bench, "clone.toml", &calm)).0 <= 5.0, "{model}");
+        fit(&bench, "atlas10k", &calm, model);
+        let (outside_pct, _, first) = range(&simulated(&bench, "clone.toml", &busy));
+        assert!(outside_pct >= 50.0, "{model}: {outside_pct}");
+        assert!(["rate above", "queue_length above"].contains(&&*first), "{model}: {first}");
+    }
+}
+
+#[test]
+fn bench_of_a_clone_names_what_its_load_lies_outside_of() {
+    let bench = Bench::new();
+    fit(&bench, "atlas10k", &load("100%", "closed=4"), "station");
+    let measured = |load: &str| bench.json(&["bench", "model:clone.toml", "-w", load]);
+    let same = measured(&load("100%", "closed=4"));
+    assert_eq!(
+        same["phases"][0]["fitted_range"]["trust"], "trusted",
+        "{}",
+        same["phases"][0]["fitted_range"]
+    );
+    let other = measured(&load("100%", "closed=1"));
+    let range = &other["phases"][0]["fitted_range"];
+    assert_eq!((&range["trust"], &other["trusted"]), (&"not_trusted".into(), &false.into()), "{range}");
+    assert_eq!(range["outside_of"][0]["property"], "queue_length", "{range}");
+    let said = "are outside the fitted range: queue length below";
+    assert!(other["notes"].to_string().contains(said), "{}", other["notes"]);
+    assert!(measured_disk(&bench)["phases"][0]["fitted_range"].is_null());
+}
+
+fn measured_disk(bench: &Bench) -> Value {
+    bench.json(&["bench", "model:atlas10k", "-w", "random,closed=1,requests=100"])
+}
+
+#[test]
+fn description_of_an_earlier_version_has_bounds_of_single_requests() {
+    let bench = Bench::new();
+    fit(&bench, "atlas10k", &load("67%", "closed=4"), "station");
+    let text = String::from_utf8(bench.read("clone.toml")).unwrap();
+    let mut table: toml::Table = text.parse().unwrap();
+    assert!(table["region"]["windows"].as_array().unwrap().len() == 3, "{text}");
+    table.remove("region").unwrap();
+    bench.write("earlier.toml", table.to_string());
+    let outside = |arrivals: &str| range(&simulated(&bench, "earlier.toml", &load("67%", arrivals))).0;
+    assert_eq!(outside("closed=1"), 0.0, "nothing bounds a queue from below");
+    assert!(outside("closed=8") > 90.0);
+}
