@@ -30,7 +30,7 @@ impl FitCounts {
             return None;
         };
         self.backlog.push(completion);
-        self.region.record(record, queue_length, record.status.is_success());
+        self.region.record(record, queue_length, Some(response).filter(|_| record.status.is_success()));
         if !record.status.is_success() {
             self.summary.failed_requests += 1;
             return None;

@@ -235,9 +235,9 @@ fn runs_of_a_clone_report_requests_outside_the_fitted_range() {
         (device["out_of_validated_range"].as_u64().unwrap(), device["notes"].to_string())
     };
     let (few, notes) = outside(reads);
-    assert!(few <= 40 && !notes.contains("outside the fitted range"), "{few}: {notes}");
-    let (half, notes) = outside("synthetic,size=8KiB,read=50%,poisson=40/s,requests=4000");
-    assert!((1_500..2_500).contains(&half), "writes were never seen: {half}");
+    assert!(few < 200 && !notes.contains("outside the fitted range"), "{few}: {notes}");
+    let (mixed, notes) = outside("synthetic,size=8KiB,read=50%,poisson=40/s,requests=4000");
+    assert!(mixed > 3_900, "neither writes were fitted nor reads beside them: {mixed}");
     assert!(notes.contains("outside the fitted range"), "{notes}");
     let text =
         bench.run(&["simulate", "clone.toml", "-w", "synthetic,size=8KiB,read=0%,poisson=40/s,requests=400"]);

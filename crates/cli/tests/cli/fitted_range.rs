@@ -94,8 +94,8 @@ fn bench_of_a_clone_names_what_its_load_lies_outside_of() {
     let range = &other["phases"][0]["fitted_range"];
     assert_eq!((&range["trust"], &other["trusted"]), (&"not_trusted".into(), &false.into()), "{range}");
     assert_eq!(range["outside_of"][0]["property"], "queue_length", "{range}");
-    let said = "are outside the fitted range: queue length below";
-    assert!(other["notes"].to_string().contains(said), "{}", other["notes"]);
+    let sentence = "are outside the fitted range: queue length below";
+    assert!(other["notes"].to_string().contains(sentence), "{}", other["notes"]);
     assert!(measured_disk(&bench)["phases"][0]["fitted_range"].is_null());
 }
 

@@ -235,12 +235,12 @@ mod tests {
         for (blocks, queue_length) in [(4, 1), (16, 3)] {
             assert_eq!(beyond(LoadRequest { blocks, queue_length, ..inside }, random), []);
         }
-        use RegionBound::*;
+        use RegionBound::{LengthAbove, LengthBelow, QueueAbove, QueueBelow, RateBelow, SequentialAbove};
         assert_eq!(beyond(LoadRequest { blocks: 3, ..inside }, random), [LengthBelow]);
         assert_eq!(beyond(LoadRequest { blocks: 17, ..inside }, random), [LengthAbove]);
         assert_eq!(beyond(LoadRequest { queue_length: 0, ..inside }, random), [QueueBelow]);
         assert_eq!(beyond(LoadRequest { queue_length: 4, ..inside }, random), [QueueAbove]);
-        assert_eq!(beyond(LoadRequest { op: Operation::Write, ..inside }, random), [Operation]);
+        assert_eq!(beyond(LoadRequest { op: Operation::Write, ..inside }, random), [RegionBound::Operation]);
         assert_eq!(beyond(inside, Arrived { is_sequential: true, ..random }), [SequentialAbove]);
         assert_eq!(beyond(inside, Arrived { gap: Duration::from_ms(10), ..random }), [RateBelow]);
     }
@@ -257,7 +257,10 @@ mod tests {
         };
         let beyond = |window: Window| region.beyond_windows(0, &window).iter().collect::<Vec<_>>();
         assert_eq!(beyond(inside), []);
-        use RegionBound::*;
+        use RegionBound::{
+            Flushes, LengthAbove, LengthBelow, QueueAbove, QueueBelow, RateAbove, Reads, SequentialAbove,
+            SequentialBelow, Writes,
+        };
         assert_eq!(beyond(Window { time: Duration::from_ms(3), ..inside }), [RateAbove]);
         assert_eq!(beyond(Window { queue: 9, ..inside }), [QueueBelow]);
         assert_eq!(beyond(Window { queue: 23, ..inside }), [QueueAbove]);

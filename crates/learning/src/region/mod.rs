@@ -9,6 +9,11 @@
 //!   wider the margin.
 //! - Queue lengths and times of windows follow from the device, and in a simulation from the clone, whose times may err.
 //!   Their bounds have a margin of one in [`RESULT_MARGIN`].
+//! - A clone draws times independently. Where the device balances a slow request by a fast one, its windows vary less than
+//!   those of the clone. So the least time of a window is at most the quantile of as many independent interarrival times,
+//!   approximated by a gamma distribution. Interarrival times count up to the longest response time, which is what a client
+//!   that waits for the device can cause. For the same reason the longest one is at least as long as the 16th longest
+//!   response time.
 //!
 //! # Calm loads
 //! A device that is less busy is in states that it passed through in the calm stretches of a busier load. So short windows
@@ -17,7 +22,8 @@
 //!
 //! # References
 //! Exponential tail: J. Pickands, Statistical inference using extreme order statistics, Annals of Statistics 3(1), 1975,
-//! with shape 0. Mean excess: B. M. Hill, Annals of Statistics 3(5), 1975, for logarithms.
+//! with shape 0. Mean excess: B. M. Hill, Annals of Statistics 3(5), 1975, for logarithms. Quantile of a gamma distribution:
+//! E. B. Wilson, M. M. Hilferty, The distribution of chi-square, PNAS 17(12), 1931.
 
 mod extremes;
 
@@ -30,6 +36,9 @@ use extremes::{Extremes, Greatest};
 
 /// One in so many windows of the fitted load exceeds a bound.
 const ONE_IN: u64 = 1_000;
+
+/// The quantile of a standard normal distribution that one in [`ONE_IN`] falls below.
+const NORMAL_QUANTILE: f64 = -3.090_232;
 
 /// Fewest windows from which bounds are estimated.
 const WINDOWS_LEAST: u64 = 32;
@@ -48,6 +57,8 @@ const KEPT: usize = 64;
 pub(crate) struct RegionFit {
     meter: LoadMeter,
     gaps: Greatest<REQUESTS>,
+    responses: Greatest<REQUESTS>,
+    caused: CausedGaps,
     operations: [OperationExtremes; Operation::ALL.len()],
     windows: Box<[WindowExtremes; WINDOWS.len()]>,
 }
@@ -69,14 +80,16 @@ struct WindowExtremes {
 }
 
 impl RegionFit {
-    /// Takes one request in, in order of arrival. The times of the device for it are fitted if it `counts`; otherwise it
-    /// is part of the load alone.
-    pub(crate) fn record(&mut self, record: &TraceRecord, queue_length: u32, counts: bool) {
+    /// Takes one request in, in order of arrival, with its response time if that is fitted. Otherwise the request is part of
+    /// the load alone.
+    pub(crate) fn record(&mut self, record: &TraceRecord, queue_length: u32, response: Option<Duration>) {
         let TraceRecord { op, lbn, blocks, .. } = *record;
         let request = LoadRequest { op, lbn, blocks, queue_length };
         let Arrived { gap, is_sequential } = self.meter.arrive(record.arrival, &request);
-        if counts {
+        if let Some(response) = response {
             self.gaps.record(gap.as_ns());
+            self.responses.record(response.as_ns());
+            self.caused.record(gap.as_ns().min(self.responses.rank(1).unwrap_or_default()));
             let of = &mut self.operations[op as usize];
             of.blocks.record(u64::from(blocks));
             of.queue.record(u64::from(queue_length));
@@ -98,10 +111,42 @@ impl RegionFit {
             operations.filter_map(|(op, extremes)| extremes.bounds(op)).collect();
         let windows = self.windows.iter().zip(WINDOWS);
         (!operations.is_empty()).then(|| RegionParameters {
-            gap_max: self.gaps.rank(known(self.gaps.count())).map(Duration::from_ns),
+            gap_max: [&self.gaps, &self.responses]
+                .into_iter()
+                .filter_map(|of| of.rank(known(of.count())))
+                .max()
+                .map(Duration::from_ns),
             operations,
-            windows: windows.filter_map(|(extremes, length)| extremes.bounds(length)).collect(),
+            windows: windows.filter_map(|(extremes, length)| extremes.bounds(length, &self.caused)).collect(),
         })
+    }
+}
+
+/// Interarrival times that a client can cause that waits for the device.
+#[derive(Debug, Clone, Copy, Default)]
+struct CausedGaps {
+    count: u64,
+    sum_ns: f64,
+    squares: f64,
+}
+
+impl CausedGaps {
+    fn record(&mut self, gap_ns: u64) {
+        self.count += 1;
+        self.sum_ns += gap_ns as f64;
+        self.squares += (gap_ns as f64).powi(2);
+    }
+
+    /// The time that one in [`ONE_IN`] sums of `gaps` independent ones falls below, in nanoseconds.
+    fn least_sum_ns(&self, gaps: u32) -> u64 {
+        let mean = self.sum_ns / self.count.max(1) as f64;
+        let variance = self.squares / self.count.max(1) as f64 - mean * mean;
+        if mean <= 0.0 || variance <= 0.0 {
+            return (mean * f64::from(gaps)) as u64;
+        }
+        let shape = f64::from(gaps) * mean * mean / variance;
+        let cube_root = 1.0 - 1.0 / (9.0 * shape) + NORMAL_QUANTILE / (3.0 * shape.sqrt());
+        (mean * f64::from(gaps) * cube_root.max(0.0).powi(3)) as u64
     }
 }
 
@@ -139,7 +184,7 @@ impl WindowExtremes {
     }
 
     /// The bounds of windows of that length. `None` if there are too few.
-    fn bounds(&self, length: u32) -> Option<WindowBounds> {
+    fn bounds(&self, length: u32, caused: &CausedGaps) -> Option<WindowBounds> {
         let windows = self.queue.count();
         if windows < WINDOWS_LEAST {
             return None;
@@ -147,13 +192,14 @@ impl WindowExtremes {
         let wider = |value: u64| value.saturating_add(value.div_ceil(RESULT_MARGIN));
         let narrower = |value: u64| value - value.div_ceil(RESULT_MARGIN);
         let count = |value: u64| u32::try_from(value).unwrap_or(u32::MAX).min(length);
+        let time_min = self.time.low_quantile(ONE_IN).min(caused.least_sum_ns(length - 1));
         let is_shortest = length == WINDOWS[0];
         let [reads_max, writes_max, flushes_max, discards_max, write_zeroes_max] =
             self.operations.each_ref().map(|extremes| count(extremes.quantile(ONE_IN)));
         Some(WindowBounds {
             requests: length,
             windows,
-            time_min: Duration::from_ns(narrower(self.time.low_quantile(ONE_IN))),
+            time_min: Duration::from_ns(narrower(time_min)),
             queue_min: if is_shortest { narrower(self.queue.low_quantile(ONE_IN)) } else { 0 },
             queue_max: wider(self.queue.high_quantile(ONE_IN)),
             blocks_min: self.blocks.low_quantile(ONE_IN),
@@ -183,7 +229,7 @@ mod tests {
             now += stream.exponential(Duration::from_ms(10));
             let op = if stream.below(100) < writes_pct { Operation::Write } else { Operation::Read };
             let record = TraceRecord::new(now, op, stream.below(1 << 30), 16);
-            fit.record(&record, stream.below(4) as u32, true);
+            fit.record(&record, stream.below(4) as u32, Some(Duration::from_s(1)));
         }
         fit.parameters().unwrap()
     }
@@ -207,6 +253,27 @@ mod tests {
     }
 
     #[test]
+    fn bounds_hold_for_a_clone_that_draws_independently() {
+        // One at a time: a request of 1 ms is followed by one of 9 ms. Windows of the device always take as long.
+        let (mut fit, mut now) = (RegionFit::default(), Instant::ZERO);
+        for index in 0..20_000_u64 {
+            let response = Duration::from_ms(if index % 2 == 0 { 1 } else { 9 });
+            fit.record(&TraceRecord::new(now, Operation::Read, 8 * index, 8), 0, Some(response));
+            now += response;
+        }
+        let region = fit.parameters().unwrap();
+        let mut stream = Seed(1).stream("clone");
+        let mut draw = || if stream.below(2) == 0 { 1 } else { 9 };
+        for bounds in &region.windows[1..] {
+            let sums = (0..1_000).map(|_| (1..bounds.requests).map(|_| draw()).sum::<u64>());
+            let outside = sums.filter(|ms| Duration::from_ms(*ms) < bounds.time_min).count();
+            assert!(outside <= 3, "{outside} of 1,000: {bounds:?}");
+            let mean = Duration::from_ms(5 * u64::from(bounds.requests));
+            assert!(bounds.time_min.as_s() > 0.55 * mean.as_s(), "{bounds:?}");
+        }
+    }
+
+    #[test]
     fn few_windows_have_no_bounds() {
         let of = |requests| region(requests, 50).windows.iter().map(|of| of.requests).collect::<Vec<_>>();
         assert!(of(200).is_empty());
@@ -221,7 +288,8 @@ mod tests {
             let blocks = if index % 1_000 == 0 { 64 } else { 8 };
             let queue = if index < 20 { 0 } else { 3 };
             let arrival = Instant::ZERO + Duration::from_ms(index);
-            fit.record(&TraceRecord::new(arrival, Operation::Read, 8 * index, blocks), queue, true);
+            let record = TraceRecord::new(arrival, Operation::Read, 8 * index, blocks);
+            fit.record(&record, queue, Some(Duration::from_ms(4)));
         }
         let bounds = fit.parameters().unwrap().operations[0];
         assert_eq!((bounds.blocks_min, bounds.blocks_max), (8, 8), "ten requests were longer");

@@ -114,7 +114,7 @@ impl Sample {
                 let queue_length = backlog.at(arrival);
                 backlog.push(completion);
                 let record = TraceRecord::new(arrival, asked.op, asked.lbn, asked.blocks);
-                region.record(&record, queue_length, counts);
+                region.record(&record, queue_length, counts.then(|| completion - arrival));
             }
         }
         region.parameters()
