@@ -51,7 +51,7 @@ pub(crate) struct Arrivals {
     rest: Rest,
 }
 
-/// What the workload had still to make when the arrivals ended.
+/// The arrivals that the workload had still to make when it was stopped.
 #[derive(Debug, Clone, Copy)]
 struct Rest {
     next: Next,

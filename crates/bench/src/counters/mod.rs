@@ -21,9 +21,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
-use std::time::Instant as HostInstant;
 
-use seeklab_core::Duration;
+use seeklab_core::{Duration, Instant};
+use seeklab_emulator::clock::Clock;
 
 use crate::error::BenchError;
 use snapshot::Snapshot;
@@ -162,8 +162,8 @@ fn check(root: &Path, watch: &[Watch]) -> Result<(), BenchError> {
 
 /// Reads counters until the other end of `stopped` is gone.
 fn sample(root: &Path, options: &CounterOptions, stopped: &Receiver<()>, take: &mut TakeSample) -> Counters {
-    let begin = HostInstant::now();
-    let since_begin = || Duration::from_ns(u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    let clock = Clock::start();
+    let since_begin = || clock.now().saturating_since(Instant::ZERO);
     let mut counters = Counters::default();
     let mut before = (Snapshot::read(root, &options.watch, &mut counters.missing), Duration::ZERO);
     let mut due = options.interval;

@@ -35,7 +35,7 @@ pub(super) fn read(root: &Path, watch: &[Watch], snapshot: &mut Snapshot, missin
             // The kernel keeps 15 bytes of a name.
             let comm = fs::read_to_string(root.join(number.to_string()).join("comm")).unwrap_or_default();
             let is_named = |name: &&str| name.as_bytes()[..name.len().min(15)] == *comm.trim_end().as_bytes();
-            if number != own && !numbers.contains(&number) && names.iter().any(|name| is_named(name)) {
+            if number != own && !numbers.contains(&number) && names.iter().any(is_named) {
                 numbers.push(number);
             }
         }

@@ -142,7 +142,11 @@ mod tests {
         for index in 0..1_024_u64 {
             let op = if index % 4 == 3 { Operation::Write } else { Operation::Read };
             // Two interleaved streams, and every eighth request elsewhere.
-            let lbn = if index % 8 == 7 { 1 << 30 | index << 10 } else { (index % 2) << 20 | index / 2 * 8 };
+            let lbn = if index % 8 == 7 {
+                (1 << 30) | (index << 10)
+            } else {
+                ((index % 2) << 20) | (index / 2 * 8)
+            };
             let request = LoadRequest { op, lbn, blocks: 8, queue_length: (index % 2) as u32 };
             let arrived = meter.arrive(Instant::from_ns(100 * index), &request);
             assert_eq!(arrived.gap.as_ns(), if index == 0 { 0 } else { 100 });
