@@ -4,7 +4,7 @@
 //! RUNS/run-20261123-174501/  plan.toml  report.html  and what `seeklab bench --folder` writes: run.json, intervals.parquet, …
 //! ```
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -34,7 +34,7 @@ const SAME_SECOND_MAX: u32 = 1000;
 pub(crate) struct Archive {
     folder: PathBuf,
     /// Rows of the list by the file that they were read from, and its time.
-    known: Mutex<HashMap<PathBuf, (SystemTime, Arc<RunRow>)>>,
+    known: Mutex<BTreeMap<PathBuf, (SystemTime, Arc<RunRow>)>>,
 }
 
 /// The folder of a run under way.
@@ -80,6 +80,7 @@ impl Archive {
     ///
     /// # Errors
     /// If it cannot be made.
+    #[expect(clippy::disallowed_methods, reason = "a run is filed under its time of day")]
     pub(crate) fn begin(&self, plan: &str) -> Result<RunFolder, Failure> {
         let shown = self.folder.display();
         let refused = |error: io::Error| Failure::from(error).context(format!("{shown}: cannot be written"));
@@ -290,7 +291,7 @@ mod tests {
             .iter()
             .zip(1..)
             .map(|(run, second)| {
-                let time = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(second);
+                let time = SystemTime::UNIX_EPOCH + Duration::from_secs(second);
                 fs::File::options()
                     .write(true)
                     .open(run.path.join(RUN_FILE))

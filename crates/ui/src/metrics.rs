@@ -199,6 +199,7 @@ fn interval_text(text: &mut Exposition, interval: &IntervalFigures) {
 }
 
 impl LastRun {
+    #[expect(clippy::disallowed_methods, reason = "Prometheus shows the time at which the run ended")]
     fn of(figures: &BenchFigures) -> Self {
         let (load, response) = (&figures.load, &figures.load.response);
         let seconds = |ms: Option<f64>| ms.map(|ms| ms / 1e3);

@@ -108,10 +108,10 @@ pub fn bench(session: &Session, options: &BenchOptions) -> Result<BenchResult, F
     bench_with(session, options, &mut UnheardBench)
 }
 
-/// Measures as [`bench`], and sends the figures to a listener while it goes on.
+/// Measures as [`bench()`], and sends the figures to a listener while it goes on.
 ///
 /// # Errors
-/// As those of [`bench`].
+/// As those of [`bench()`].
 pub fn bench_with(
     session: &Session,
     options: &BenchOptions,

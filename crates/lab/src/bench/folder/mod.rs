@@ -33,7 +33,7 @@ use super::counters;
 use super::figures::BenchFigures;
 use super::options::{BenchOptions, PhaseOptions};
 use super::phase::PhaseRun;
-use super::run_document::{RUN_FILE, RunFacts, RunState, unix_s};
+use super::run_document::{RUN_FILE, RunFacts, RunState, time_of_day, unix_s};
 use super::targets::ReadyTarget;
 use crate::failure::Failure;
 use crate::output::VERSION;
@@ -132,7 +132,7 @@ impl RunFolder {
             }
         }
         let is_virtual = options.targets.iter().any(|target| TargetKind::of(&target.address).0.is_virtual);
-        let begun = (!is_virtual).then(SystemTime::now);
+        let begun = (!is_virtual).then(time_of_day);
         let mut this = Self {
             path: path.clone(),
             facts: RunFacts::new(session, options, targets),
