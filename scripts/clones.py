@@ -436,7 +436,7 @@ class Clones:
                                       for key in ("read_response_mean_ms", "write_response_mean_ms")]
                             found.append((max(errors, key=abs), answer["fitted_range"]))
                             cells.append((disk, model, fitted, asked, *found[-1]))
-                        row(disk, model, fitted, *(f"{error:+.0f} %, {seen['outside_pct']:.0f} %" for error, seen in found))
+                        row(disk, model, fitted, *(f"{error:+.0f} %, {seen['out_of_fitted_range_pct']:.0f} %" for error, seen in found))
         print()
         self.region_summary(cells)
 
@@ -452,7 +452,7 @@ class Clones:
     @staticmethod
     def region_summary(cells):
         def named(chosen):
-            return "; ".join(f"{disk} {model} {fitted} → {asked} ({error:+.0f} %, {seen['outside_pct']:.1f} %: "
+            return "; ".join(f"{disk} {model} {fitted} → {asked} ({error:+.0f} %, {seen['out_of_fitted_range_pct']:.1f} %: "
                              + ", ".join(f"{of['property']} {of['side']}" for of in seen["outside_of"][:2]) + ")"
                              for disk, model, fitted, asked, error, seen in chosen) or "none"
 
@@ -470,7 +470,7 @@ class Clones:
                 (f"the same: less than {REGION_RIGHT_OUTSIDE_PCT} % outside", same, lambda share: share < REGION_RIGHT_OUTSIDE_PCT),
             ]
             for text, chosen, holds in rows:
-                failed = [cell for cell in chosen if not holds(cell[5]["outside_pct"])]
+                failed = [cell for cell in chosen if not holds(cell[5]["out_of_fitted_range_pct"])]
                 row(model, text, str(len(chosen)), str(len(chosen) - len(failed)), named(failed))
         print()
 

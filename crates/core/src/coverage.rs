@@ -178,7 +178,7 @@ pub struct Coverage {
 
 impl Coverage {
     /// Share of the requests that lie outside, in percent; 0 of none.
-    pub fn outside_pct(&self) -> f64 {
+    pub fn out_of_fitted_range_pct(&self) -> f64 {
         100.0 * self.outside as f64 / self.requests.max(1) as f64
     }
 
@@ -225,7 +225,7 @@ mod tests {
         let mut twice = coverage;
         twice += coverage;
         assert_eq!(twice.by_bound(), [(RegionBound::Writes, 8), (RegionBound::QueueBelow, 2)]);
-        assert_eq!(twice.outside_pct(), 40.0);
+        assert_eq!(twice.out_of_fitted_range_pct(), 40.0);
         assert_eq!(twice.since(&coverage), coverage);
     }
 }

@@ -14,7 +14,7 @@ pub struct FittedRangeFigures {
     /// Requests outside the fitted range.
     pub outside_requests: u64,
     /// Share of the requests outside the fitted range.
-    pub outside_pct: f64,
+    pub out_of_fitted_range_pct: f64,
     /// Trustworthiness of the clone for this load: `trusted` up to 5 % outside, `with_care` up to 50 %.
     #[serde(rename = "trust")]
     pub level: TrustLevel,
@@ -61,7 +61,7 @@ impl FittedRangeFigures {
         Self {
             requests: coverage.requests,
             outside_requests: coverage.outside,
-            outside_pct: coverage.outside_pct(),
+            out_of_fitted_range_pct: coverage.out_of_fitted_range_pct(),
             level: range_trust(coverage),
             outside_of: outside_of.collect(),
         }
@@ -102,7 +102,7 @@ pub fn outside_sentence(coverage: &Coverage) -> Option<String> {
     let bounds = if bounds.is_empty() { String::new() } else { format!(": {}", bounds.join(", ")) };
     Some(format!(
         "{:.1} % of the requests ({} of {}) are outside the fitted range{bounds}. For this load the clone {}.",
-        coverage.outside_pct(),
+        coverage.out_of_fitted_range_pct(),
         coverage.outside,
         coverage.requests,
         level.predicate()

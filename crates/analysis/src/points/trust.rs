@@ -48,7 +48,7 @@ pub struct Evidence {
 
 /// Trustworthiness of a clone for a load, by the requests outside the range that it was fitted to.
 pub fn range_trust(coverage: &Coverage) -> TrustLevel {
-    TrustLevel::of(coverage.outside_pct(), 5.0, 50.0)
+    TrustLevel::of(coverage.out_of_fitted_range_pct(), 5.0, 50.0)
 }
 
 /// Trustworthiness of a run.
@@ -227,7 +227,7 @@ impl Evidence {
         });
         let outside = self.coverage.map(|coverage| {
             let mostly = coverage.by_bound().first().map(|(bound, _)| format!(" (mostly {})", bound.words()));
-            let (share, mostly) = (short(coverage.outside_pct()), mostly.unwrap_or_default());
+            let (share, mostly) = (short(coverage.out_of_fitted_range_pct()), mostly.unwrap_or_default());
             (
                 range_trust(&coverage),
                 format!(

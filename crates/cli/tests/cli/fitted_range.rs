@@ -36,7 +36,7 @@ fn range(figures: &Value) -> (f64, String, String) {
     let first = &range["outside_of"][0];
     let bound =
         format!("{} {}", first["property"].as_str().unwrap_or(""), first["side"].as_str().unwrap_or(""));
-    (range["outside_pct"].as_f64().unwrap(), range["trust"].as_str().unwrap().to_owned(), bound)
+    (range["out_of_fitted_range_pct"].as_f64().unwrap(), range["trust"].as_str().unwrap().to_owned(), bound)
 }
 
 /// Returns true if at least half of the requests lie beyond that bound.
@@ -61,15 +61,21 @@ fn clone_that_is_wrong_under_another_load_counts_its_requests_as_outside() {
             fit(&bench, disk, fitted, model);
             let clone = simulated(&bench, "clone.toml", &asked);
             assert!(error_pct(&clone, &truth) > 20.0, "{disk} {model}: {}", error_pct(&clone, &truth));
-            let (outside_pct, trust, _) = range(&clone);
-            assert!(outside_pct >= 50.0 && trust == "not_trusted", "{disk} {model}: {outside_pct} {trust}");
+            let (out_of_fitted_range_pct, trust, _) = range(&clone);
+            assert!(
+                out_of_fitted_range_pct >= 50.0 && trust == "not_trusted",
+                "{disk} {model}: {out_of_fitted_range_pct} {trust}"
+            );
             assert!(beyond(&clone, bound), "{disk} {model}: {}", clone["fitted_range"]);
             assert_eq!(clone["fitted_range"]["outside_requests"], clone["out_of_validated_range"]);
             let text = unfolded(&bench.run(&["simulate", "clone.toml", "-w", &asked]).done());
             assert!(text.contains("For this load the clone cannot be trusted."), "{text}");
             // The load that it was fitted to, drawn again.
-            let (outside_pct, trust, _) = range(&simulated(&bench, "clone.toml", fitted));
-            assert!(outside_pct < 5.0 && trust == "trusted", "{disk} {model}: {outside_pct} {trust}");
+            let (out_of_fitted_range_pct, trust, _) = range(&simulated(&bench, "clone.toml", fitted));
+            assert!(
+                out_of_fitted_range_pct < 5.0 && trust == "trusted",
+                "{disk} {model}: {out_of_fitted_range_pct} {trust}"
+            );
         }
     }
 }
@@ -82,8 +88,8 @@ fn calm_load_is_within_the_range_of_a_busier_one_and_not_the_other_way_round() {
         fit(&bench, "atlas10k", &busy, model);
         assert!(range(&simulated(&bench, "clone.toml", &calm)).0 <= 5.0, "{model}");
         fit(&bench, "atlas10k", &calm, model);
-        let (outside_pct, _, first) = range(&simulated(&bench, "clone.toml", &busy));
-        assert!(outside_pct >= 50.0, "{model}: {outside_pct}");
+        let (out_of_fitted_range_pct, _, first) = range(&simulated(&bench, "clone.toml", &busy));
+        assert!(out_of_fitted_range_pct >= 50.0, "{model}: {out_of_fitted_range_pct}");
         assert!(["rate above", "queue_length above"].contains(&&*first), "{model}: {first}");
     }
 }

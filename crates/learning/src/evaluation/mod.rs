@@ -559,7 +559,7 @@ impl Predicting {
             measured: Times::of(times)?,
             predicted: Times::of(predicted)?,
             prediction: prediction(times, predicted, seed)?,
-            out_of_fitted_range_pct: coverage.outside_pct(),
+            out_of_fitted_range_pct: coverage.out_of_fitted_range_pct(),
             worst_class: worst_class(classes.classes()),
             classes: classes.classes().collect(),
             operation_means: OperationMeans::of(&operations),
