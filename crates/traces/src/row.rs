@@ -254,7 +254,7 @@ impl Row {
             Some(value) if value < earliest => Err(Problem::new(
                 column.name(),
                 value.to_string(),
-                format!("it lies before an earlier time of the same request, {earliest}"),
+                format!("it lies before {earliest}, an earlier time of the same request"),
             )),
             value => Ok(value),
         }

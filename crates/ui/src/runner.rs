@@ -160,7 +160,7 @@ struct Run {
 }
 
 impl Run {
-    /// What clients hear of at its begin: the charts, without points yet.
+    /// The event of its begin: the charts, without points yet.
     fn begin(&self) -> Value {
         let phases: Vec<&str> = self.options.phases.iter().map(|phase| phase.name.as_str()).collect();
         let targets: Vec<&str> = self.options.targets.iter().map(|target| target.address.as_str()).collect();
@@ -209,7 +209,7 @@ impl Run {
     }
 }
 
-/// What clients hear of at the end of a run.
+/// The event of the end of a run.
 fn end(id: &str, how: RunEnd, failure: Option<&Failure>, is_saved: bool) -> Value {
     json!({ "id": id, "end": how.name(), "problem": failure.map(Problem::from), "saved": is_saved })
 }

@@ -306,6 +306,7 @@ fn devices_shows_the_fitted_model_of_a_clone() {
     let inner = text.lines().filter(|line| !line.starts_with("title") && !line.starts_with("validated"));
     let inner = inner.collect::<Vec<_>>().join("\n");
     let inner = inner.replace("[classes]", "[device.classes]").replace("[fit]", "[device.fit]");
+    let inner = inner.replace("[region]", "[device.region]").replace("[[region.", "[[device.region.");
     bench.write("queued.toml", format!("kind = \"queue\"\ntitle = \"queued\"\n[device]\n{inner}\n"));
     assert_eq!(&bench.json(&["devices", "queued.toml"])["fitted_model"], fitted);
 }

@@ -12,8 +12,8 @@
 //! - A clone draws times independently. Where the device balances a slow request by a fast one, its windows vary less than
 //!   those of the clone. So the least time of a window is at most the quantile of as many independent interarrival times,
 //!   approximated by a gamma distribution. Interarrival times count up to the longest response time, which is what a client
-//!   that waits for the device can cause. For the same reason the longest one is at least as long as the 16th longest
-//!   response time.
+//!   that waits for the device can cause. For the same reason the longest one is the sum of the 16th longest interarrival time
+//!   and the 16th longest response time.
 //!
 //! # Calm loads
 //! A device that is less busy is in states that it passed through in the calm stretches of a busier load. So short windows
@@ -111,14 +111,19 @@ impl RegionFit {
             operations.filter_map(|(op, extremes)| extremes.bounds(op)).collect();
         let windows = self.windows.iter().zip(WINDOWS);
         (!operations.is_empty()).then(|| RegionParameters {
-            gap_max: [&self.gaps, &self.responses]
-                .into_iter()
-                .filter_map(|of| of.rank(known(of.count())))
-                .max()
-                .map(Duration::from_ns),
+            gap_max: self.gap_max(),
             operations,
             windows: windows.filter_map(|(extremes, length)| extremes.bounds(length, &self.caused)).collect(),
         })
+    }
+}
+
+impl RegionFit {
+    /// The longest interarrival time that is known. A client that waits for the device thinks as long, and waits for a response
+    /// of the clone instead of one of the device.
+    fn gap_max(&self) -> Option<Duration> {
+        let longest = [&self.gaps, &self.responses].map(|of| of.rank(known(of.count())));
+        longest.into_iter().flatten().reduce(u64::saturating_add).map(Duration::from_ns)
     }
 }
 
