@@ -16,7 +16,7 @@
 //! - A run ends when all processes have ended and everything dirty is on the device.
 //! - Events at one time happen in this order: interrupts of completions, timers, windows of writeback throttling, the
 //!   syncer, the journal, the clock, ends of computing times in the order in which they began.
-//! - Interrupts go to the first CPU. They nest: the last one runs first.
+//! - Interrupts go to the first CPU. They nest: the last one runs first, of those at one time the first completion's.
 //! - A run ends after a year. A process that forks where 100,000 processes exist has failed.
 //! - Of a program that takes no time, every 1,048,576 statements take a nanosecond, so that every run goes on.
 //! - Processes are not stopped in the system: a process that computes may be preempted at any time.
@@ -132,7 +132,7 @@ pub struct Host {
     arrivals: VecDeque<Arrival>,
     requests: Requests,
     /// Completions whose interrupts have yet to arrive: request, success.
-    completions: VecDeque<(u64, bool)>,
+    completions: Vec<(u64, bool)>,
     stream: Stream,
     /// Processes that have not ended, without the syncer.
     alive: u64,
@@ -258,7 +258,7 @@ impl Host {
         };
         figures.complete(response);
         self.failed_requests += u64::from(!is_ok);
-        self.completions.push_back((number, is_ok || self.application.is_some()));
+        self.completions.push((number, is_ok || self.application.is_some()));
     }
 
     /// Handles every event until `now`.
@@ -266,7 +266,8 @@ impl Host {
         self.account(now);
         self.now = now;
         loop {
-            if let Some((request, is_ok)) = self.completions.pop_front() {
+            // The handler that is pushed last runs first: that of the first completion.
+            if let Some((request, is_ok)) = self.completions.pop() {
                 self.interrupt(Work::Complete { request, is_ok });
             } else if self.timers.peek().is_some_and(|Reverse((due, ..))| *due <= now) {
                 let Some(Reverse((.., pid))) = self.timers.pop() else { unreachable!("it was just there") };

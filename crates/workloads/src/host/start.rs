@@ -180,7 +180,7 @@ impl Host {
             timeline: Timeline::new(),
             arrivals: VecDeque::new(),
             requests: Requests::default(),
-            completions: VecDeque::new(),
+            completions: Vec::new(),
             stream: seed.stream("host.places"),
             alive: 0,
             task_alive: 0,

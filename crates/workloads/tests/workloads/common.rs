@@ -51,7 +51,10 @@ pub(crate) fn requests(line: &str) -> Vec<Request> {
 #[derive(Debug, Clone)]
 pub(crate) enum Service {
     Constant(Duration),
+    /// At least a nanosecond, so that no two completions are at one time.
     Exponential(Duration, Stream),
+    /// The given time for every other request and none for those between: two completions at a time.
+    Pairs(Duration, bool),
 }
 
 /// A device that serves one request at a time, first come, first served.
@@ -83,7 +86,11 @@ impl Device for Server {
         self.capabilities.check(&request)?;
         let service = match &mut self.service {
             Service::Constant(time) => *time,
-            Service::Exponential(mean, stream) => stream.exponential(*mean),
+            Service::Exponential(mean, stream) => stream.exponential(*mean).max(Duration::from_ns(1)),
+            Service::Pairs(time, is_second) => {
+                *is_second = !*is_second;
+                if *is_second { *time } else { Duration::ZERO }
+            }
         };
         let start = self.free_at.max(now);
         self.free_at = start + service;

@@ -9,7 +9,7 @@ use seeklab_core::{
 use seeklab_workloads::host::{Host, HostInterval, ProcessTimes};
 
 use crate::common::{Server, Service};
-use crate::host::{FREE, host, host_with_seed, run, run_host};
+use crate::host::{FREE, Run, host, host_with_seed, run, run_host};
 
 /// A server whose service times are drawn from a seed.
 fn server(seed: u64) -> Server {
@@ -75,6 +75,25 @@ impl Workload for Closed {
     fn completed(&mut self, completion: &Completion) {
         self.ready.push_back(self.owners[completion.request.id.0 as usize]);
     }
+}
+
+/// Blocks that each of a few processes reads, one after the other.
+fn members() -> impl Strategy<Value = Vec<Vec<u64>>> {
+    prop::collection::vec(prop::collection::vec(0_u64..1000, 1..30), 1..9)
+}
+
+/// Runs processes that only read on a host, and the same requests as a closed population.
+fn closed(members: &[Vec<u64>], settings: &str, device: &Server) -> (Run, Vec<Completion>) {
+    let mut line = format!("{FREE},{settings},files.data.size=4000KiB");
+    for (index, blocks) in members.iter().enumerate() {
+        let reads: Vec<String> =
+            blocks.iter().map(|block| format!("read data 4KiB at {}KiB direct", block * 4)).collect();
+        line += &format!(",processes.p{index}.program={}", reads.join("; "));
+    }
+    let ready = (0..members.len()).collect();
+    let members = members.iter().map(|blocks| blocks.iter().map(|block| block * 8).collect()).collect();
+    let mut closed = Closed { members, ready, owners: Vec::new() };
+    (run_host(host(&line), device.clone()), drive(&mut closed, device.clone()))
 }
 
 /// A statement of a random program.
@@ -159,24 +178,20 @@ proptest! {
 
     #[test]
     fn processes_that_only_wait_are_a_closed_workload(
-        blocks in prop::collection::vec(prop::collection::vec(0_u64..1000, 1..30), 1..9),
-        profile in profile(),
-        seed in 0_u64..1000,
-        cpus in 1_u32..4,
+        members in members(), profile in profile(), seed in 0_u64..1000, cpus in 1_u32..4,
     ) {
-        let mut line = format!("{FREE},{profile}host.cpus={cpus},files.data.size=4000KiB");
-        for (index, blocks) in blocks.iter().enumerate() {
-            let reads: Vec<String> =
-                blocks.iter().map(|block| format!("read data 4KiB at {}KiB direct", block * 4)).collect();
-            line += &format!(",processes.p{index}.program={}", reads.join("; "));
-        }
-        let members: Vec<VecDeque<u64>> =
-            blocks.iter().map(|blocks| blocks.iter().map(|block| block * 8).collect()).collect();
-        let ready = (0..members.len()).collect();
-        let mut closed = Closed { members, ready, owners: Vec::new() };
-        let ours = run_host(host(&line), server(seed));
-        prop_assert_eq!(history(&ours.completions), history(&drive(&mut closed, server(seed))));
+        let (ours, closed) = closed(&members, &format!("{profile}host.cpus={cpus}"), &server(seed));
+        prop_assert_eq!(history(&ours.completions), history(&closed));
         prop_assert_eq!(ours.figures.io_waits as usize, ours.completions.len());
+    }
+
+    #[test]
+    fn processes_whose_requests_complete_at_one_time_go_on_in_the_order_of_completion(
+        members in members(), profile in profile(),
+    ) {
+        let pairs = Server::new(Service::Pairs(Duration::from_ms(7), false));
+        let (ours, closed) = closed(&members, &format!("{profile}host.cpus=1"), &pairs);
+        prop_assert_eq!(history(&ours.completions), history(&closed));
     }
 
     #[test]
