@@ -59,6 +59,12 @@ impl Failure {
         Self { broken_pipe, ..Self::new(message) }
     }
 
+    /// The failure of a run that has results nevertheless: exit code 1.
+    #[must_use]
+    pub fn into_check(self) -> Self {
+        Self { exit_code: 1, ..self }
+    }
+
     /// The failure with advice.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {

@@ -206,7 +206,8 @@ fn run(
     drop(targets);
     let address = &options.targets[0].address;
     let wrong = measured.findings.as_ref().and_then(|findings| verification::failure(address, findings));
-    let failure = wrong.or_else(|| failure(options, &measured.loads, &measured.phases));
+    let failure =
+        wrong.or(measured.failure.take()).or_else(|| failure(options, &measured.loads, &measured.phases));
     let notes = &mut measured.phases[0].notes;
     measured.findings.iter().flat_map(verification::notes).for_each(|(limits, note)| notes.add(limits, note));
     let mut figures = BenchFigures::new(session, options, &measured.phases, found);
@@ -227,6 +228,8 @@ struct Measured {
     phases: Vec<PhaseRun>,
     /// Findings of the check of the data, if there is one.
     findings: Option<Findings>,
+    /// Reason for which a later phase or repetition could not begin.
+    failure: Option<Failure>,
 }
 
 impl Measured {
@@ -259,8 +262,8 @@ fn measure(
         trace(session, &options, facts, targets)
     };
     let phases = run.measure(targets, course, &make)?;
-    let findings = run.findings();
-    Ok((Measured { loads, phases, findings }, options))
+    let (findings, failure) = (run.findings(), run.take_failure());
+    Ok((Measured { loads, phases, findings, failure }, options))
 }
 
 /// The loads of all streams of each phase.

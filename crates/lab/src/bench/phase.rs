@@ -76,11 +76,14 @@ pub(super) struct Run<'a> {
     facts: Vec<Option<TargetFacts>>,
     /// The check of the data, if there is one.
     verification: Option<Verification>,
+    /// Reason for which a later phase or repetition could not begin.
+    failure: Option<Failure>,
 }
 
 impl<'a> Run<'a> {
     pub(super) fn new(session: &'a Session, options: &'a BenchOptions, loads: &'a [Vec<Load>]) -> Self {
-        Self { session, options, loads, facts: vec![None; options.targets.len()], verification: None }
+        let facts = vec![None; options.targets.len()];
+        Self { session, options, loads, facts, verification: None, failure: None }
     }
 
     /// Opens and closes the targets of all phases but the first, so that mistakes in them end no run halfway.
@@ -95,10 +98,11 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Measures all repetitions of all phases. It ends early if the caller stops it or a target fails as a whole.
+    /// Measures all repetitions of all phases. It ends early if the caller stops it, a target fails as a whole, or a later phase
+    /// cannot begin ([`take_failure`](Self::take_failure)).
     ///
     /// # Errors
-    /// A target that cannot be opened, a trace that cannot be made, or a target that fails before anything was measured.
+    /// If nothing was measured: a target that cannot be opened or fails at once, or a trace that cannot be made.
     pub(super) fn measure(
         &mut self,
         targets: &mut [ReadyTarget],
@@ -106,6 +110,25 @@ impl<'a> Run<'a> {
         make_trace: &MakeTrace<'_>,
     ) -> Result<Vec<PhaseRun>, Failure> {
         let mut runs = Vec::new();
+        match self.measure_into(&mut runs, targets, course, make_trace) {
+            Err(failure) if !runs.is_empty() => self.failure = Some(failure.into_check()),
+            result => result?,
+        }
+        Ok(runs)
+    }
+
+    /// The reason for which a later phase or repetition could not begin, if one could not.
+    pub(super) fn take_failure(&mut self) -> Option<Failure> {
+        self.failure.take()
+    }
+
+    fn measure_into(
+        &mut self,
+        runs: &mut Vec<PhaseRun>,
+        targets: &mut [ReadyTarget],
+        course: &mut Course<'_>,
+        make_trace: &MakeTrace<'_>,
+    ) -> Result<(), Failure> {
         let is_virtual = targets.iter().any(|target| target.kind.is_virtual);
         let clock = Clock::start();
         // Virtual time of the repetitions before this one.
@@ -114,7 +137,10 @@ impl<'a> Run<'a> {
             let seed = self.options.seed.repetition(repetition);
             targets::begin_repetition(targets, seed)?;
             for phase in 0..self.options.phases.len() {
-                let open = self.open(targets, phase, seed)?;
+                let open = self.open(targets, phase, seed).map_err(|failure| match repetition {
+                    0 => failure,
+                    _ => failure.context(format!("repetition {}", repetition + 1)),
+                })?;
                 if runs.is_empty() {
                     course.begin(make_trace(&self.facts, targets)?);
                 }
@@ -139,13 +165,13 @@ impl<'a> Run<'a> {
                 let is_over = run.measurement.is_stopped || run.measurement.failure.is_some();
                 runs.push(run);
                 if is_over || self.session.stop().is_stopped() {
-                    return Ok(runs);
+                    return Ok(());
                 }
             }
             let now = targets.iter().map(ReadyTarget::model_time).max().unwrap_or_default();
             before += now.saturating_since(Instant::ZERO);
         }
-        Ok(runs)
+        Ok(())
     }
 
     /// Findings of the check of the data, if there is one.
