@@ -287,6 +287,17 @@ impl FileSystem {
         status.is_ok_and(|status| status.success())
     }
 
+    /// A folder with 40 files of 12,000 bytes, none of which is cached.
+    fn cold_files(&self) -> PathBuf {
+        let folder = self.folder.path().join("a");
+        std::fs::create_dir(&folder).unwrap();
+        for file in 0..40 {
+            std::fs::write(folder.join(format!("{file}")), vec![file; 12_000]).unwrap();
+        }
+        self.cool();
+        folder
+    }
+
     /// Takes everything out of the page cache.
     fn cool(&self) {
         assert!(Command::new("umount").arg(self.folder.path()).status().unwrap().success());
@@ -304,12 +315,7 @@ impl Drop for FileSystem {
 #[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
 fn time_of_a_copy_is_divided_completely() {
     let Some(file_system) = FileSystem::new("ext4") else { return };
-    let source = file_system.folder.path().join("a");
-    std::fs::create_dir(&source).unwrap();
-    for file in 0..40 {
-        std::fs::write(source.join(format!("{file}")), vec![file; 12_000]).unwrap();
-    }
-    file_system.cool();
+    let source = file_system.cold_files();
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("copy.sys");
     let (device, trace) = (file_system.device.path.to_str().unwrap(), trace.to_str().unwrap());
@@ -380,12 +386,7 @@ fn time_of_a_copy_is_divided_completely() {
 #[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
 fn killed_system_capture_leaves_a_recording_of_which_a_trace_is_made() {
     let Some(file_system) = FileSystem::new("ext4") else { return };
-    let source = file_system.folder.path().join("a");
-    std::fs::create_dir(&source).unwrap();
-    for file in 0..40 {
-        std::fs::write(source.join(format!("{file}")), vec![file; 12_000]).unwrap();
-    }
-    file_system.cool();
+    let source = file_system.cold_files();
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (trace, part, copied) = (at("copy.sys"), at("copy.sys.part"), at("copied"));

@@ -1,9 +1,9 @@
 //! Errors are never I/O, and requests that never return are reported while they hang.
 
-use seeklab_bench::target::{Ended, Target, TargetError, TargetFacts, Transfer};
+use seeklab_bench::target::Target;
 use seeklab_bench::{Plan, StreamPlan};
 use seeklab_core::{Duration, Instant, Status};
-use seeklab_emulator::clock::{Clock, Wait};
+use seeklab_emulator::clock::Clock;
 use seeklab_workloads::Retries;
 
 use crate::harness::{Heard, Ruled, any_number, at_most, open, options, run, run_until, virtual_plan};
@@ -81,37 +81,10 @@ fn request_beyond_its_time_limit_fails_and_its_slot_stays_taken() {
     assert_eq!(measurement.intervals[3].part.outstanding, 2, "the target still has one");
 }
 
-/// A target that takes no requests any more after a number of attempts, all of which fail from then on.
-struct Leaving {
-    inner: Box<dyn Target>,
-    attempts: u64,
-}
-
-impl Target for Leaving {
-    fn facts(&self) -> &TargetFacts {
-        self.inner.facts()
-    }
-    fn now(&self) -> Instant {
-        self.inner.now()
-    }
-    fn set_clock(&mut self, clock: Clock) {
-        self.inner.set_clock(clock);
-    }
-    fn submit(&mut self, transfers: &[Transfer]) -> Result<(), TargetError> {
-        self.attempts += transfers.len() as u64;
-        self.inner.submit(transfers)
-    }
-    fn poll(&mut self, wait: Wait, at_least: u32, ended: &mut Vec<Ended>) -> Result<(), TargetError> {
-        self.inner.poll(wait, at_least, ended)
-    }
-    fn is_ready(&self) -> bool {
-        self.attempts < 500
-    }
-}
-
+/// A target that takes no requests any more after 500, the last of which fails.
 fn leaving() -> Box<dyn Target> {
-    let inner = Ruled::new(MS, |number| Some(if number < 499 { Status::Ok } else { Status::Gone }));
-    Box::new(Leaving { inner: Box::new(inner), attempts: 0 })
+    let rule = |number| Some(if number < 499 { Status::Ok } else { Status::Gone });
+    Box::new(Ruled::new(MS, rule).leaving_after(500))
 }
 
 #[test]

@@ -136,6 +136,7 @@ pub(crate) struct Ruled<R> {
     service: Duration,
     rule: R,
     attempts: u64,
+    attempts_max: u64,
     under_way: BTreeMap<(Instant, u64), (u32, Status)>,
 }
 
@@ -144,7 +145,13 @@ impl<R: FnMut(u64) -> Option<Status> + Send> Ruled<R> {
     pub(crate) fn new(service: Duration, rule: R) -> Self {
         let space = AddressSpace { capacity_blocks: 1 << 20, block_size: ByteSize::from_bytes(512) };
         let facts = TargetFacts::new(space, 1 << 14);
-        Self { facts, now: Instant::ZERO, service, rule, attempts: 0, under_way: BTreeMap::new() }
+        let under_way = BTreeMap::new();
+        Self { facts, now: Instant::ZERO, service, rule, attempts: 0, attempts_max: u64::MAX, under_way }
+    }
+
+    /// It takes no more requests after that many attempts.
+    pub(crate) fn leaving_after(self, attempts: u64) -> Self {
+        Self { attempts_max: attempts, ..self }
     }
 }
 
@@ -176,5 +183,8 @@ impl<R: FnMut(u64) -> Option<Status> + Send> Target for Ruled<R> {
             ended.push(Ended { tag, completed, status, good_blocks: None });
         }
         Ok(())
+    }
+    fn is_ready(&self) -> bool {
+        self.attempts < self.attempts_max
     }
 }
