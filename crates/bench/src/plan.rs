@@ -67,8 +67,12 @@ pub struct StreamPlan {
 }
 
 impl Plan {
-    /// Time that requests under way at the end of the run get to end.
+    /// Time that requests under way get to end, from the end of the run or the last completion behind it, beside the longest time
+    /// that one has taken.
     pub const DRAIN: Duration = Duration::from_s(2);
+
+    /// Time that they get at most. In virtual time there is no limit, and a run that was stopped has [`DRAIN`](Self::DRAIN).
+    pub const DRAIN_MAX: Duration = Duration::from_s(30);
 
     /// Age from which a request counts as hung in the figures of an interval.
     pub const HUNG: Duration = Duration::from_s(1);

@@ -137,6 +137,8 @@ pub(crate) struct Shared {
     pulses: Vec<Pulse>,
     /// The rounds of a phase that ends in its steady state.
     rounds: Option<Rounds>,
+    /// Time until which a worker waits for its last requests, in nanoseconds.
+    draining_until: AtomicU64,
 }
 
 impl Shared {
@@ -149,7 +151,13 @@ impl Shared {
             pulses: rooms.iter().map(|_| Pulse::default()).collect(),
             rounds: plan.steady.map(|rule| Rounds::new(rule, rooms.len())),
             rooms,
+            draining_until: AtomicU64::new(0),
         }
+    }
+
+    /// A worker waits for its last requests until then.
+    pub(crate) fn drains_until(&self, time: Instant) {
+        self.draining_until.fetch_max(time.as_ns(), Ordering::Relaxed);
     }
 
     /// Requests that a worker may have under way.
@@ -439,7 +447,8 @@ impl Collector<'_> {
     fn deadline(&self) -> Option<Instant> {
         let planned = self.begin().zip(self.plan.duration).map(|(begin, duration)| begin + duration);
         let end = [planned, self.stopped_at, self.steady_end()].into_iter().flatten().min()?;
-        Some(end + Plan::DRAIN + PATIENCE)
+        let drained = Instant::from_ns(self.shared.draining_until.load(Ordering::Relaxed));
+        Some(drained.max(end + Plan::DRAIN) + PATIENCE)
     }
 
     /// End of the round with which a steady state ends the phase.

@@ -92,6 +92,10 @@ pub(crate) struct Worker<'a> {
     waiting_since: Option<Instant>,
     /// Since then the target takes no requests.
     away_since: Option<Instant>,
+    /// The last completion.
+    last_end: Instant,
+    /// Longest time from an issue to its completion.
+    longest: Duration,
     next_scan: Instant,
     /// Arrivals from then on are not made.
     end: Option<Instant>,
@@ -133,6 +137,8 @@ impl<'a> Worker<'a> {
             full_until: Instant::ZERO,
             waiting_since: None,
             away_since: None,
+            last_end: Instant::ZERO,
+            longest: Duration::ZERO,
             next_scan: Instant::ZERO,
             end: None,
             is_ended: false,
@@ -209,9 +215,12 @@ impl<'a> Worker<'a> {
                 // Requests that were given up may still be returned.
                 (self.end, self.is_ended) = (Some(now), true);
             }
-            let is_over = || self.end.is_some_and(|end| now >= end + Plan::DRAIN);
-            if self.is_ended && (held == 0 || is_over()) {
-                return Ok(());
+            if self.is_ended {
+                let until = self.drained();
+                if held == 0 || until.is_some_and(|until| now >= until) {
+                    return Ok(());
+                }
+                until.into_iter().for_each(|until| self.shared.drains_until(until));
             }
             let wait = self.wait(now, held > 0);
             self.shared.pulse(self.index).end();
@@ -219,6 +228,16 @@ impl<'a> Worker<'a> {
             self.target.poll(wait, at_least, &mut self.ended)?;
             self.take_ended();
         }
+    }
+
+    /// Time until which requests under way at the end are waited for. A target that still completes some is not given up.
+    fn drained(&self) -> Option<Instant> {
+        let end = self.end?;
+        if self.shared.stop.load(Ordering::Relaxed) {
+            return Some(end + Plan::DRAIN);
+        }
+        let until = end.max(self.last_end) + Plan::DRAIN + self.longest;
+        Some(if self.plan.is_virtual { until } else { until.min(end + Plan::DRAIN_MAX) })
     }
 
     /// Begins the time that counts, and hands over intervals that are over at `now`.
@@ -413,7 +432,7 @@ impl<'a> Worker<'a> {
             Ramp::Time(length) if self.begin.is_none() => Some(Instant::ZERO + length),
             _ => None,
         };
-        let end = self.end.map(|end| if self.is_ended { end + Plan::DRAIN } else { end });
+        let end = if self.is_ended { self.drained() } else { self.end };
         let scan =
             self.stream.timeout.filter(|_| self.slots.under_way() > 0).map(|_| self.next_scan.max(now));
         let Some(waiter) = &mut self.waiter else {
@@ -447,12 +466,16 @@ impl<'a> Worker<'a> {
                 self.part.pause = self.part.pause.max(completed.saturating_since(since));
             }
             self.part.last_completion = Some(completed);
+            self.last_end = completed;
             if !self.slots.has_room() {
                 self.full_until = completed;
             }
             for Ended { tag, status, good_blocks, .. } in group {
                 match self.slots.end(*tag) {
-                    Some(attempt) => self.attempt_ended(&attempt, completed, *status, *good_blocks, false),
+                    Some(attempt) => {
+                        self.longest = self.longest.max(completed.saturating_since(attempt.issued));
+                        self.attempt_ended(&attempt, completed, *status, *good_blocks, false);
+                    }
                     None => self.part.late_ends += 1,
                 }
             }

@@ -136,6 +136,14 @@ fn this_process_and_watched_ones_are_counted_until_the_end() {
     assert_eq!(counters.values(watched).map(|(_, threads)| threads).fold(0.0, f64::max), 1.0);
     assert!(counters.series[watched].name.starts_with("cat ("), "{:?}", counters.series[watched]);
     assert_eq!(counters.missing, ["no process was named `no-such-program`"]);
+    // The rest of an interval is a sample, too.
+    let long = CounterOptions { interval: Duration::from_s(3600), watch: Vec::new() };
+    let thread = CounterThread::begin(long, Box::new(|_, _| {})).unwrap();
+    let clock = Clock::start();
+    while clock.now() < Instant::ZERO + SAMPLE_MIN * 2 {
+        std::hint::spin_loop();
+    }
+    assert_eq!(thread.finish().samples.len(), 1);
     let gone = CounterOptions { interval: Duration::from_ms(20), watch: vec![Watch::Process(child.id())] };
     assert!(CounterThread::begin(gone, Box::new(|_, _| {})).is_err());
 }

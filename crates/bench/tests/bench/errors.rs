@@ -114,6 +114,23 @@ fn run_without_a_duration_ends_when_its_target_has_left_for_a_minute() {
 }
 
 #[test]
+fn last_requests_of_a_slow_target_get_the_time_that_requests_take() {
+    // The third one of five seconds is under way when the time is over.
+    let slow = || Box::new(Ruled::new(Duration::from_s(5), |_| Some(Status::Ok)));
+    let plan = Plan { duration: Some(Duration::from_s(12)), ..virtual_plan() };
+    let (measurement, _) =
+        run((&plan, &at_most(1)), slow(), "random,size=4KiB,read=100%,closed=1,requests=1000000", 1);
+    assert_eq!((measurement.totals.part.requests(), measurement.totals.unfinished.len()), (3, 0));
+    // One that does not return is waited for as long as the longest one took, and two seconds.
+    let last = Ruled::new(Duration::from_s(5), |number| (number < 2).then_some(Status::Ok));
+    let (measurement, _) =
+        run((&plan, &at_most(1)), Box::new(last), "random,size=4KiB,read=100%,closed=1,requests=1000000", 1);
+    let unfinished = &measurement.totals.unfinished;
+    assert_eq!((measurement.totals.part.requests(), unfinished.len()), (2, 1));
+    assert_eq!(unfinished[0].age, Duration::from_s(9), "{unfinished:?}");
+}
+
+#[test]
 fn stop_ends_the_run_with_the_figures_so_far() {
     let clock = Clock::start();
     let target = open("null", clock, &options(8)).unwrap();
