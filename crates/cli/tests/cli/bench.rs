@@ -38,8 +38,14 @@ impl Bench {
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Run {
+        self.run_with(&[], arguments)
+    }
+
+    /// Runs it with variables of the environment.
+    pub(crate) fn run_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Run {
         let output = Command::new(env!("CARGO_BIN_EXE_seeklab"))
             .args(arguments)
+            .envs(variables.iter().copied())
             .current_dir(self.folder.path())
             .output()
             .unwrap();

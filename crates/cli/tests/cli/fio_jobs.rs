@@ -150,6 +150,59 @@ fn operations_sizes_and_offsets_of_jobs_are_distributed_as_those_of_fio() {
     }
 }
 
+/// Jobs whose places are not equally popular: the popularity of the ranks is that of fio, which scatters them by a hash.
+const POPULAR: [&str; 6] = [
+    "[global]\nioengine=null\n[a]\nrw=randread\nbs=4k\nsize=64m\nio_size=256m\nrandom_distribution=zipf:1.2\n",
+    "[global]\nioengine=null\n[a]\nrw=randwrite\nbs=4k\nsize=60m\nio_size=256m\nrandom_distribution=zipf:0.6:0.25\n",
+    "[global]\nioengine=null\n[a]\nrw=randread\nbs=8k\nsize=128m\nio_size=512m\nrandom_distribution=pareto:0.2\n",
+    "[global]\nioengine=null\n[a]\nrw=randrw\nbs=4k\nsize=64m\nio_size=256m\nrandom_distribution=normal:30\n",
+    "[global]\nioengine=null\n[a]\nrw=randread\nbs=4k\nsize=64m\nio_size=256m\nrandom_distribution=zoned:50/5:30/15:20/\nnorandommap\n",
+    "[global]\nioengine=null\n[a]\nrw=randread\nbs=4k\nsize=64m\nio_size=256m\nrandom_distribution=zoned_abs:60/8m:40/24m\nnorandommap\n",
+];
+
+#[test]
+fn popularity_of_places_is_that_of_fio() {
+    let bench = Bench::new();
+    for job in POPULAR {
+        let Some(expected) = by_fio(&bench, job) else {
+            eprintln!("skipped: no fio");
+            return;
+        };
+        let found = by_seeklab(&bench, job);
+        // Requests by the rank of their place: the most popular first.
+        let ranks = |rows: &[Row]| {
+            let mut requests = std::collections::BTreeMap::<u64, u64>::new();
+            rows.iter().for_each(|row| *requests.entry(row.1).or_default() += 1);
+            let mut counts: Vec<u64> = requests.into_values().collect();
+            counts.sort_unstable_by(|one, other| other.cmp(one));
+            (0..).zip(counts).flat_map(|(rank, count)| (0..count).map(move |_| rank)).collect::<Vec<u64>>()
+        };
+        assert_eq!(found.len(), expected.len(), "{job}");
+        let far = distance(ranks(&found), ranks(&expected));
+        assert!(far < 1.0, "{job}: ranks {far}");
+        if job.contains("zoned") {
+            let offsets = |rows: &[Row]| rows.iter().map(|row| row.1).collect();
+            let far = distance(offsets(&found), offsets(&expected));
+            assert!(far < 1.0, "{job}: offsets {far}");
+        }
+    }
+}
+
+#[test]
+fn values_of_job_files_have_variables_of_the_environment() {
+    let bench = Bench::new();
+    bench.write("job.fio", "[a]\nioengine=null\nrw=rand${FIO_TEST_RW}\nbs=${FIO_TEST_K}k\nsize=1m\n");
+    let unset = bench.run(&["bench", "job.fio"]);
+    unset.fails(&["line 3: rw=rand${FIO_TEST_RW}: the variable `FIO_TEST_RW` is not set"]);
+    let variables = [("FIO_TEST_RW", "write"), ("FIO_TEST_K", "16")];
+    let figures = bench.run_with(&variables, &["bench", "job.fio", "--json"]).done();
+    let figures: Value = serde_json::from_str(&figures).unwrap();
+    assert_eq!(
+        (&figures["requests"], &figures["phases"][0]["streams"][0]["writes"]),
+        (&64.into(), &64.into())
+    );
+}
+
 #[test]
 fn groups_are_phases_and_clones_are_streams() {
     let bench = Bench::new();
@@ -215,6 +268,19 @@ fn options_that_cannot_be_honoured_are_refused_by_name_and_line() {
         ("ramp_time=99999999999d\n", &["line 6: ramp_time=99999999999d: at most"]),
         ("startdelay=99999999999d\n", &["line 6: startdelay=99999999999d: at most"]),
         ("thinktime=99999999999d\n", &["line 6: thinktime=99999999999d: is no time"]),
+        (
+            "random_distribution=zipf:1\n",
+            &["line 6: random_distribution=zipf:1: zipf goes with a number above 0"],
+        ),
+        ("random_distribution=zipf\n", &["zipf goes with a number above 0, at most 100 and not 1"]),
+        ("random_distribution=pareto:1\n", &["pareto goes with a number between 0 and 1"]),
+        ("random_distribution=normal:20:2\n", &["the base `2` is not from 0 to 1"]),
+        ("random_distribution=beta:2\n", &["random, zipf, pareto, normal, zoned and zoned_abs are allowed"]),
+        ("random_distribution=zoned:50/10\nnorandommap\n", &["the zones have 50 % of the requests"]),
+        ("random_distribution=zoned:x/10\n", &["zone `x/10`: `x` is no percentage"]),
+        ("random_distribution=zoned_abs:100/0\n", &["`0` is no size of a zone"]),
+        ("random_distribution=zoned:60/10:40/90\n", &["zones of random_distribution go with norandommap"]),
+        ("rw=rand${\n", &["line 6: rw=rand${: has `${` without `}`"]),
         ("ioengine=rados\n", &["line 6: ioengine=rados: no such engine here"]),
         ("time_based\n", &["line 4: job `a`: time_based goes with runtime"]),
         ("ioengine=libaio\niodepth=4\nthinktime=5\n", &["thinktime goes with iodepth=1"]),

@@ -3,6 +3,9 @@
 //! # References
 //! fio 3.33, HOWTO.rst, "Job file format" and "Parameter types".
 
+use std::borrow::Cow;
+use std::env;
+
 use seeklab_core::Duration;
 
 use crate::failure::Failure;
@@ -81,6 +84,24 @@ pub(super) fn sections(label: &str, text: &str) -> Result<Vec<Section>, Failure>
             .hint("a job file has a section for each job; a plan is a file that ends in .toml"));
     }
     Ok(jobs)
+}
+
+/// The value with the variables of the environment in it, such as `${SIZE}`.
+///
+/// # Errors
+/// A variable that is not set. fio takes nothing for it.
+pub(super) fn with_variables(value: &str) -> Result<Cow<'_, str>, String> {
+    let mut parts = value.split("${");
+    let first = parts.next().unwrap_or_default();
+    let mut text = Cow::Borrowed(first);
+    for part in parts {
+        let (name, rest) = part.split_once('}').ok_or("has `${` without `}`")?;
+        let of_variable = env::var(name)
+            .map_err(|_| format!("the variable `{name}` is not set: run {name}=… seeklab bench …"))?;
+        text.to_mut().push_str(&of_variable);
+        text.to_mut().push_str(rest);
+    }
+    Ok(text)
 }
 
 /// A number as fio writes it: `4k` is 4096, `4ki` is 4000 (with `kb_base=1024`, the default; the other way round with 1000).

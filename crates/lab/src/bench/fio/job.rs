@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use seeklab_core::{Duration, Operation};
 
-use super::file::{FioOption, Section, number, switch, time};
+use super::distribution::FioDistribution;
+use super::file::{FioOption, Section, number, switch, time, with_variables};
 use super::load::{FioArrivals, FioLoad, FioSize};
 
 /// Options without effect on the requests and their times here, or whose effect is always there.
@@ -134,7 +135,8 @@ impl Job {
         let mut reading = Reading::new(section);
         // It changes what the others mean, wherever it stands.
         if let Some(base) = section.options.iter().rev().find(|option| option.name == "kb_base") {
-            reading.kb_base = if base.value == "1000" { 1000 } else { 1024 };
+            let value = with_variables(&base.value);
+            reading.kb_base = if value.as_deref() == Ok("1000") { 1000 } else { 1024 };
         }
         let mut refusals = Vec::new();
         for option in &section.options {
@@ -171,6 +173,7 @@ impl Reading {
             other: None,
             read: 1.0,
             is_random: false,
+            distribution: None,
             run: 1,
             skip: 0,
             sizes: [one(4096), one(4096)],
@@ -222,7 +225,8 @@ impl Reading {
     }
 
     fn take(&mut self, option: &FioOption) -> Taken {
-        let value = option.value.as_str();
+        let value = with_variables(&option.value)?;
+        let value = value.as_ref();
         let base = self.kb_base;
         let bytes = || size(value, base).map_err(str::to_owned);
         let count = || number(value, base).ok_or_else(|| "is no number".to_owned());
@@ -319,15 +323,12 @@ impl Reading {
                 if value.contains(':') && !value.contains("\\:") {
                     return Err("several files; one file per job is allowed".to_owned());
                 }
-                if value.contains("${") || value.contains('$') {
-                    return Err("a variable: write the name itself".to_owned());
-                }
                 self.job.file = Some(value.replace("\\:", ":"));
             }
             "directory" => self.job.directory = Some(PathBuf::from(value)),
             "nrfiles" | "nr_files" if count()? == 1 => {}
             "norandommap" => self.job.load.is_repeating = is_on()?,
-            "random_distribution" if value == "random" => {}
+            "random_distribution" => self.job.load.distribution = FioDistribution::read(value, base)?,
             "rate_iops" => self.rate_iops = Some(count()? as f64),
             "rate" => self.rate_bytes = Some(bytes()? as f64),
             "rate_process" => {
@@ -405,6 +406,10 @@ impl Reading {
                 Some(bytes) => load.io_bytes = Some(bytes.saturating_mul(self.loops)),
                 None => reasons.push("loops goes with size".to_owned()),
             }
+        }
+        if matches!(load.distribution, Some(FioDistribution::Zoned(_))) && !load.is_repeating {
+            // fio's random map visits every place once, whatever the zones.
+            reasons.push("zones of random_distribution go with norandommap".to_owned());
         }
         if load.is_time_based && load.runtime.is_none() {
             reasons.push("time_based goes with runtime".to_owned());

@@ -5,7 +5,8 @@
 //! ```
 //! # Scope and limits
 //! fio's random numbers are other ones, so single requests differ; their distributions are the same. A random offset comes from a
-//! permutation of the blocks (fio's random map) if all sizes are equal, otherwise each is drawn alone, as with `norandommap`.
+//! permutation of the blocks (fio's random map) if all sizes are equal and places are equally popular, otherwise each is drawn alone,
+//! as with `norandommap`.
 //!
 //! # References
 //! fio 3.33, io_u.c: get_rw_ddir, get_next_buflen, get_next_seq_offset, get_next_rand_offset.
@@ -18,6 +19,8 @@ use seeklab_core::{
 };
 use seeklab_workloads::AddressSpace;
 use serde::{Deserialize, Serialize};
+
+use super::distribution::{FioDistribution, Sampler};
 
 /// Size of a request and its share.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -58,6 +61,9 @@ pub struct FioLoad {
     pub read: f64,
     /// Offsets are random.
     pub is_random: bool,
+    /// Popularity of random offsets; equal without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distribution: Option<FioDistribution>,
     /// Requests from one random offset to the next; those between follow one another.
     pub run: u64,
     /// Bytes from the end of a sequential request to the next.
@@ -143,6 +149,12 @@ impl FioLoad {
             ));
         }
         let slots = length / (shortest / block);
+        let mut offset_stream = seed.stream("fio.offset");
+        // fio's places have the size of the shortest request, of reads and writes alike.
+        let place_bytes = self.sizes.iter().flatten().map(|size| size.bytes).min().unwrap_or(block);
+        let places = (length * block).div_ceil(place_bytes);
+        let distribution = self.distribution.as_ref().filter(|_| self.is_random);
+        let is_uniform = distribution.is_none();
         let one_pass = self.io_bytes.unwrap_or(length * block);
         Ok(FioWorkload {
             block,
@@ -152,7 +164,9 @@ impl FioLoad {
                 let sizes = self.sizes[direction].iter().map(|size| size.bytes);
                 (sizes.min().unwrap_or(shortest) / block).max(1)
             }),
-            permutation: (longest == shortest && !self.is_repeating).then(|| Permutation::new(slots, seed)),
+            permutation: (longest == shortest && !self.is_repeating && is_uniform)
+                .then(|| Permutation::new(slots, seed)),
+            sampler: distribution.map(|of| of.sampler(places, place_bytes, &mut offset_stream)),
             drawn: 0,
             positions: [0; 2],
             run_left: 0,
@@ -169,7 +183,7 @@ impl FioLoad {
             next: Instant::ZERO + self.start,
             direction_stream: seed.stream("fio.direction"),
             size_stream: seed.stream("fio.size"),
-            offset_stream: seed.stream("fio.offset"),
+            offset_stream,
             arrival_stream: seed.stream("fio.arrival"),
             load: self.clone(),
         })
@@ -194,6 +208,8 @@ pub struct FioWorkload {
     /// Blocks to which random offsets of reads are aligned, and those of the others.
     slots: [u64; 2],
     permutation: Option<Permutation>,
+    /// Places that are not equally popular.
+    sampler: Option<Sampler>,
     drawn: u64,
     /// Next sequential block of reads, and of the others, from the first one.
     positions: [u64; 2],
@@ -286,9 +302,10 @@ impl FioWorkload {
         self.run_left = self.load.run.saturating_sub(1);
         let slot_blocks = self.slots[direction];
         let slots = self.length / slot_blocks;
-        let slot = match &self.permutation {
-            Some(permutation) => permutation.at(self.drawn / slots, self.drawn % slots),
-            None => self.offset_stream.below(slots),
+        let slot = match (&self.permutation, &self.sampler) {
+            (Some(permutation), _) => permutation.at(self.drawn / slots, self.drawn % slots),
+            (None, Some(sampler)) => sampler.draw(&mut self.offset_stream) % slots,
+            (None, None) => self.offset_stream.below(slots),
         };
         self.drawn += 1;
         slot * slot_blocks

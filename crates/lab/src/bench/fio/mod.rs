@@ -9,6 +9,7 @@
 //! `group_reporting`), or is refused. Engines that reach other things than files, block devices and NBD exports are refused
 //! always.
 
+mod distribution;
 mod file;
 mod job;
 mod load;
