@@ -43,6 +43,9 @@ const ANYWHERE: Lattice = Lattice { modulus: 65_521, multiplier: 17_364, points:
 /// Points of shorter integrals: a whole period.
 pub(super) const SHORT: Lattice = Lattice { modulus: 8_191, multiplier: 884, points: 8_190 };
 
+/// Points that tell if idle times change service times.
+const PAIRS: Lattice = Lattice { points: 1_024, ..SHORT };
+
 /// Turns of an idle time.
 const IDLE_TURNS: f64 = 64.0;
 
@@ -103,7 +106,7 @@ impl Integral<'_> {
         }
         let Times { service_s: alone_s, occupied_s, overlap } =
             self.times(ANYWHERE, anywhere, Gap::Completion);
-        let idle_s = self.times(ANYWHERE, anywhere, Gap::Idle).service_s;
+        let idle_s = self.idle_may_differ().then(|| self.times(ANYWHERE, anywhere, Gap::Idle).service_s);
         // A drive that holds one command gets the next when this one has completed.
         let holds_several = self.blueprint.capabilities().queue_depth > 1;
         let queued_s = match (holds_several, overlap) {
@@ -114,7 +117,7 @@ impl Integral<'_> {
         };
         // Only the times that the law keeps are sorted.
         let differs = |times_s: &Vec<f64>| (mean(times_s) / mean(&alone_s) - 1.0).abs() >= EQUAL;
-        let after_idle = differs(&idle_s).then_some(idle_s).map(ServiceTimes::sample);
+        let after_idle = idle_s.filter(differs).map(ServiceTimes::sample);
         let queued = queued_s.filter(|queued_s| after_idle.is_some() || differs(queued_s));
         let alone = ServiceTimes::sample(alone_s);
         if queued.is_none() && after_idle.is_none() {
@@ -127,6 +130,13 @@ impl Integral<'_> {
             after_idle,
             ..ServiceLaw::of_server(LawOrigin::Integrated, alone)
         }
+    }
+
+    /// True if service times after idle times may differ from those after completions. Idle times of whole turns leave the
+    /// platters at the same angle, so without an effect of idle times each service time is the same.
+    fn idle_may_differ(&self) -> bool {
+        let mean_of = |gap| mean(&self.times(PAIRS, |_, next| next, gap).service_s);
+        (mean_of(Gap::IdleTurns) / mean_of(Gap::Completion) - 1.0).abs() >= EQUAL / 2.0
     }
 
     fn c_look(&self) -> ServiceLaw {
@@ -168,6 +178,7 @@ impl Integral<'_> {
                 Gap::None => free.max(now),
                 Gap::Completion => completed.max(free),
                 Gap::Idle => completed.max(free) + requests.idle_time(period),
+                Gap::IdleTurns => completed.max(free) + period * IDLE_TURNS as u64,
             };
         }
         times
@@ -246,6 +257,8 @@ enum Gap {
     Completion,
     /// After an idle time in which read-ahead has ended, at any angle of the platters.
     Idle,
+    /// After such an idle time, at the angle of the completion.
+    IdleTurns,
 }
 
 #[cfg(test)]
