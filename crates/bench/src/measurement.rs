@@ -69,6 +69,8 @@ pub struct Totals {
     pub reconnections: u64,
     /// Longest time at the end for which a thread had no connection.
     pub away: Option<Duration>,
+    /// Reason for which the target refused requests without sending them, the first one.
+    pub refusal: Option<String>,
     /// Cost of measuring; `None` in virtual time.
     pub cost: Option<Cost>,
 }

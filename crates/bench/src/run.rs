@@ -73,6 +73,9 @@ pub trait Listener {
     /// A request has ended. Called in order of arrival if the plan says so.
     fn row(&mut self, _record: &TraceRecord) {}
 
+    /// Called several times per second, on the thread of [`interval`](Self::interval).
+    fn look(&mut self) {}
+
     /// Returns true if the measurement should stop. Called several times per second.
     fn is_stopped(&self) -> bool {
         false
@@ -325,6 +328,7 @@ impl Collector<'_> {
                 // A worker has panicked.
                 Err(RecvTimeoutError::Disconnected) => break,
             }
+            self.listener.look();
             if !self.is_stopped && self.listener.is_stopped() {
                 self.shared.stop.store(true, Ordering::Relaxed);
                 self.is_stopped = true;
@@ -515,6 +519,7 @@ impl Collector<'_> {
             totals.unissued += end.unissued;
             totals.has_more_unissued |= end.has_more_unissued;
             totals.unfinished.extend(&end.unfinished);
+            totals.refusal = totals.refusal.take().or_else(|| end.refusal.clone());
             totals.reconnections += end.reconnections;
             totals.away = totals.away.max(end.away);
         }

@@ -58,6 +58,8 @@ pub(crate) struct WorkerEnd {
     pub(crate) has_more_unissued: bool,
     /// Requests that the target never returned.
     pub(crate) unfinished: Vec<Unfinished>,
+    /// Reason for which the target refused requests without sending them.
+    pub(crate) refusal: Option<String>,
     /// Connections that were remade.
     pub(crate) reconnections: u64,
     /// Time at the end for which there was no connection.
@@ -192,6 +194,7 @@ impl<'a> Worker<'a> {
             unissued: self.unissued + rest,
             has_more_unissued: rest >= UNISSUED_MAX,
             unfinished,
+            refusal: self.target.refusal().map(str::to_owned),
             reconnections: self.target.reconnections(),
             away: self.away_since.map(|since| end.saturating_since(since)),
             failure,

@@ -16,6 +16,7 @@ use clap::{CommandFactory, Parser};
 use clap_complete::CompleteEnv;
 
 use output::command_line;
+use seeklab_lab::crates::core::Duration;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 use seeklab_lab::stop::Stop;
@@ -51,6 +52,9 @@ fn main() -> ExitCode {
         Err(error) => {
             let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             let _ = error.print();
+            if let Some(hint) = stray_time(std::env::args()) {
+                tell(&format!("hint: {hint}\n"));
+            }
             return if asked_for { ExitCode::SUCCESS } else { ExitCode::from(2) };
         }
     };
@@ -76,6 +80,17 @@ fn main() -> ExitCode {
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+/// Advice on a time behind `--think`, which takes none.
+fn stray_time(mut arguments: impl Iterator<Item = String>) -> Option<String> {
+    arguments.find(|argument| argument == "--think")?;
+    let value = arguments.next()?;
+    value.parse::<Duration>().ok()?;
+    Some(format!(
+        "--think takes the think times of a trace; write think={value} in the line of the workload, as in \
+         random,size=4KiB,closed=4,think={value}"
+    ))
 }
 
 /// A failure and its advice.

@@ -145,6 +145,11 @@ impl From<seeklab_learning::Error> for Failure {
 
 impl From<seeklab_bench::target::TargetError> for Failure {
     fn from(error: seeklab_bench::target::TargetError) -> Self {
+        use seeklab_bench::target::TargetError;
+        use seeklab_emulator::client::ClientError;
+        if matches!(error, TargetError::Client(ClientError::Stopped { .. })) {
+            return Self::interrupted();
+        }
         Self { hint: error.hint().map(str::to_owned), ..Self::chain(&error) }
     }
 }

@@ -29,6 +29,9 @@ pub struct Retries {
 }
 
 impl Retries {
+    /// Longest time from a failure to the next attempt: a day.
+    pub const AFTER_MAX: Duration = Duration::from_s(86_400);
+
     /// Returns true if a request that ended so is sent again after `attempts` attempts.
     pub const fn sends_again(&self, status: Status, attempts: u32) -> bool {
         let is_refused = matches!(status, Status::WriteProtected | Status::NoSpace);

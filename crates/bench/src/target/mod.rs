@@ -92,12 +92,25 @@ pub struct Opening<'a> {
     pub options: &'a TargetOptions,
     /// The model of that name, which all threads share.
     pub model: &'a dyn Fn(&str) -> Result<SharedModel, String>,
+    /// True as soon as the caller wants an end. What waits for a server looks at it several times per second.
+    pub is_stopped: &'a dyn Fn() -> bool,
 }
 
 impl std::fmt::Debug for Opening<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Opening").field("options", self.options).finish_non_exhaustive()
     }
+}
+
+/// Limits that a target states when it is opened. It refuses requests beyond them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TargetLimits {
+    /// Operations that it does not carry out.
+    pub refused: Vec<Operation>,
+    /// It carries out no writes with force unit access.
+    pub refuses_fua: bool,
+    /// Longest read or write, in bytes [default: any].
+    pub request_bytes_max: Option<u64>,
 }
 
 /// Properties of an open target.
@@ -107,14 +120,16 @@ pub struct TargetFacts {
     pub space: AddressSpace,
     /// Requests that it takes at a time.
     pub outstanding_max: u32,
+    /// Limits that it states.
+    pub limits: TargetLimits,
     /// Remarks on the way in which it was opened, such as a fallback.
     pub notes: Vec<String>,
 }
 
 impl TargetFacts {
-    /// Facts without remarks.
-    pub const fn new(space: AddressSpace, outstanding_max: u32) -> Self {
-        Self { space, outstanding_max, notes: Vec::new() }
+    /// Facts without limits and remarks.
+    pub fn new(space: AddressSpace, outstanding_max: u32) -> Self {
+        Self { space, outstanding_max, limits: TargetLimits::default(), notes: Vec::new() }
     }
 }
 
@@ -188,6 +203,11 @@ pub trait Target: Send {
     /// Returns the number of system calls made so far.
     fn system_calls(&self) -> u64 {
         0
+    }
+
+    /// Returns the reason for which requests were refused without being sent, the first one.
+    fn refusal(&self) -> Option<&str> {
+        None
     }
 
     /// Returns the number of connections that were remade.

@@ -5,7 +5,7 @@
 //! status `gone` and the connection is remade: at once, then after waits that double up to a second.
 
 use seeklab_core::{ByteSize, Duration, Instant, Operation, Status};
-use seeklab_emulator::client::nbd::Client;
+use seeklab_emulator::client::nbd::{Client, Export};
 use seeklab_emulator::client::{ClientError, Command, Patience};
 use seeklab_emulator::clock::{Clock, Wait};
 use seeklab_emulator::frontend::nbd::Uri;
@@ -15,7 +15,9 @@ use super::buffers::Buffers;
 use super::idle::idle;
 use crate::verify::Checker;
 
-use super::{Ended, Opening, Target, TargetError, TargetFacts, TargetKind, Transfer, byte_range};
+use super::{
+    Ended, Opening, Target, TargetError, TargetFacts, TargetKind, TargetLimits, Transfer, byte_range,
+};
 
 /// Its line in the list of targets.
 pub(super) const KIND: TargetKind = TargetKind {
@@ -42,7 +44,7 @@ fn open(address: &str, opening: &Opening<'_>) -> Result<Box<dyn Target>, TargetE
     let uri: Uri = address.parse().map_err(|error: seeklab_emulator::frontend::nbd::UriError| {
         TargetError::unusable(address, error.reason, "")
     })?;
-    let client = Client::connect(&uri, opening.clock)?;
+    let client = Client::connect_unless(&uri, opening.clock, opening.is_stopped)?;
     let export = client.export();
     if export.read_only && options.writes {
         let hint = "choose a workload that only reads, read=100%";
@@ -57,7 +59,8 @@ fn open(address: &str, opening: &Opening<'_>) -> Result<Box<dyn Target>, TargetE
         return Err(TargetError::unusable(address, "the export is empty", ""));
     }
     let buffers = Buffers::new(1, options.prepared_bytes, false, options.writes, options.seed);
-    let facts = TargetFacts::new(space, options.outstanding_max);
+    let mut facts = TargetFacts::new(space, options.outstanding_max);
+    facts.limits = limits(export);
     Ok(Box::new(Nbd {
         uri,
         facts,
@@ -65,10 +68,25 @@ fn open(address: &str, opening: &Opening<'_>) -> Result<Box<dyn Target>, TargetE
         client: Some(client),
         buffers,
         unsent: Vec::new(),
+        refusal: None,
         away: None,
         reconnections: 0,
         idle_calls: 0,
     }))
+}
+
+/// The limits of an export.
+fn limits(export: &Export) -> TargetLimits {
+    let refused = [
+        (Operation::Flush, export.flush),
+        (Operation::Discard, export.discard),
+        (Operation::WriteZeroes, export.write_zeroes),
+    ];
+    TargetLimits {
+        refused: refused.into_iter().filter(|(_, has)| !has).map(|(op, _)| op).collect(),
+        refuses_fua: !export.fua,
+        request_bytes_max: Some(export.payload_bytes_max.into()),
+    }
 }
 
 /// Time without a connection.
@@ -88,6 +106,8 @@ struct Nbd {
     buffers: Buffers,
     /// Transfers that were not sent, and the status with which they end.
     unsent: Vec<(u32, Status)>,
+    /// Reason for which the client did not send a request, the first one.
+    refusal: Option<String>,
     away: Option<Away>,
     reconnections: u64,
     idle_calls: u64,
@@ -203,7 +223,8 @@ impl Target for Nbd {
             }
             match self.send(transfer) {
                 Ok(()) => {}
-                Err(ClientError::Unsupported { .. } | ClientError::Invalid { .. }) => {
+                Err(error @ (ClientError::Unsupported { .. } | ClientError::Invalid { .. })) => {
+                    self.refusal.get_or_insert_with(|| error.to_string());
                     self.unsent.push((transfer.tag, Status::Aborted));
                 }
                 Err(ClientError::Closed { .. } | ClientError::Io { .. }) => self.cut(),
@@ -265,6 +286,10 @@ impl Target for Nbd {
 
     fn system_calls(&self) -> u64 {
         self.client.as_ref().map_or(0, Client::system_calls) + self.idle_calls
+    }
+
+    fn refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
     }
 
     fn reconnections(&self) -> u64 {

@@ -145,6 +145,10 @@ impl Target for Verified {
         self.inner.system_calls()
     }
 
+    fn refusal(&self) -> Option<&str> {
+        self.inner.refusal()
+    }
+
     fn reconnections(&self) -> u64 {
         self.inner.reconnections()
     }

@@ -67,7 +67,10 @@ pub(crate) fn open(
     options: &TargetOptions,
 ) -> Result<Box<dyn Target>, TargetError> {
     let (kind, address) = TargetKind::of(address);
-    (kind.open)(address, &Opening { clock, options, model: &|name| Err(format!("no {name}")) })
+    (kind.open)(
+        address,
+        &Opening { clock, options, model: &|name| Err(format!("no {name}")), is_stopped: &|| false },
+    )
 }
 
 /// A device of the catalog with overrides, behind a queue that takes any number of requests.
@@ -94,7 +97,8 @@ pub(crate) fn model(device: Box<dyn Device>, options: &TargetOptions) -> Box<dyn
 /// A model as the target of one more thread.
 pub(crate) fn join(model: &SharedModel, options: &TargetOptions) -> Box<dyn Target> {
     let kind = TargetKind::of("model:x").0;
-    let opening = Opening { clock: Clock::start(), options, model: &|_| Ok(model.clone()) };
+    let opening =
+        Opening { clock: Clock::start(), options, model: &|_| Ok(model.clone()), is_stopped: &|| false };
     (kind.open)("x", &opening).unwrap()
 }
 

@@ -51,7 +51,7 @@ impl ArrivalFlags {
 
 /// Parses a number of requests to keep outstanding.
 pub(crate) fn parse_closed(text: &str) -> Result<Population, String> {
-    text.parse().map_err(|_| "a population is 1 or more, or `auto`".to_owned())
+    text.parse().map_err(|_| "a population is 1 to 1000000, or `auto`".to_owned())
 }
 
 /// Parses a factor of arrival rates.

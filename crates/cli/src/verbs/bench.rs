@@ -124,7 +124,7 @@ struct RunArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     repeat: Option<u64>,
     /// Time that counts [default: until the workload ends]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     duration: Option<Duration>,
     /// Time or number of requests before it that does not count, such as 10s or 5000 [default: 0s]
     #[arg(long, value_name = "TIME|N", value_parser = parse_ramp)]
@@ -270,6 +270,14 @@ fn parse_counters(text: &str) -> Result<Duration, String> {
     match text.parse::<Duration>() {
         Ok(time) if (INTERVAL_MIN..=INTERVAL_MAX).contains(&time) => Ok(time),
         Ok(_) => Err(format!("{INTERVAL_MIN} to {INTERVAL_MAX} are allowed")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    match text.parse::<Duration>() {
+        Ok(time) if time >= Duration::from_ms(1) => Ok(time),
+        Ok(_) => Err("a measurement takes at least 1ms".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -12,8 +12,16 @@ pub(crate) struct RetryFlags {
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     retries: u32,
     /// Time from a failure to the next attempt [default: 0s]
-    #[arg(long, value_name = "TIME", requires = "retries")]
+    #[arg(long, value_name = "TIME", requires = "retries", value_parser = parse_retry_after)]
     retry_after: Option<Duration>,
+}
+
+fn parse_retry_after(text: &str) -> Result<Duration, String> {
+    match text.parse::<Duration>() {
+        Ok(time) if time <= Retries::AFTER_MAX => Ok(time),
+        Ok(_) => Err(format!("at most {} is allowed", Retries::AFTER_MAX)),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 impl RetryFlags {

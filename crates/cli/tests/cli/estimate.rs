@@ -178,7 +178,7 @@ fn mistakes_are_explained() {
         (&["random,size=0KiB,poisson=5/s"], &["0B is not a positive multiple", "512B"]),
         (&["random,size=99TiB,poisson=5/s"], &["99TiB is more than the addresses span", "1TiB"]),
         (&["random,read=150%,poisson=5/s"], &["allowed: at most 100%"]),
-        (&["random", "--closed", "0"], &["a population is 1 or more"]),
+        (&["random", "--closed", "0"], &["a population is 1 to 1000000"]),
         (&[poisson, "--until", "response_p99_ms<=1"], &["exceeds 1.000000 at any load", "10.000 ms"]),
         (&[poisson, "--until", "response_p98_ms<=1"], &["response_p98_ms", "did you mean"]),
         (&[poisson, "--until", "response_p99_ms<=-1"], &["-1 is out of range", "above 0"]),

@@ -64,8 +64,8 @@ fn distance(mut one: Vec<u64>, mut other: Vec<u64>) -> f64 {
     largest / (1.63 * ((n + m) / (n * m)).sqrt())
 }
 
-/// Jobs without chance: their requests are those of fio, one by one.
-const EXACT: [&str; 7] = [
+/// Jobs without chance: their requests are those of fio, one by one. `there.img` has 1 MiB.
+const EXACT: [&str; 21] = [
     "[global]\nioengine=null\n[a]\nrw=read\nbs=64k\nsize=16m\n",
     "[global]\nioengine=null\nbs=4k\n[a]\nrw=write\noffset=1m\nsize=4m\nio_size=2m\n",
     "[global]\nioengine=null\n[a]\nrw=read:-8k\nbs=4k\nsize=1m\n",
@@ -73,6 +73,31 @@ const EXACT: [&str; 7] = [
     "[global]\nioengine=null\n[a]\nrw=trim\nbs=128k\nsize=8m\n",
     "[global]\nioengine=null\n[a]\nrw=read\nbs=4k\nsize=1m\nloops=3\n",
     "[global]\nioengine=null\n[a]\nrw=write\nbs=8k\nsize=2m\nfsync=16\n",
+    // Distances between requests, at the end of the job's bytes and at the end of the file.
+    "[global]\nioengine=null\n[a]\nrw=read:8k\nsize=64k\n",
+    "[global]\nioengine=null\n[a]\nrw=read:4k\nsize=1m\n",
+    "[global]\nioengine=null\n[a]\nrw=trim:8k\nsize=64k\nio_size=96k\n",
+    "[global]\nfilename=there.img\n[a]\nrw=read:8k\nsize=64k\n",
+    "[global]\nfilename=there.img\n[a]\nrw=read:8k\nsize=1m\n",
+    "[global]\nfilename=there.img\n[a]\nrw=read:4k\nsize=1m\n",
+    "[global]\nfilename=there.img\n[a]\nrw=read:-8k\noffset=64k\nsize=64k\n",
+    "[global]\nfilename=there.img\n[a]\nrw=read:8k\noffset=64k\nsize=960k\nnumber_ios=100\n",
+    // Sizes that are no multiple of the request.
+    "[global]\nfilename=there.img\n[a]\nrw=read\nbs=8k\nsize=66k\n",
+    "[global]\nioengine=null\n[a]\nrw=read\nbs=8k\nsize=66k\n",
+    // Passes.
+    "[global]\nfilename=there.img\n[a]\nrw=read\nsize=64k\nnumber_ios=7\nloops=3\n",
+    "[global]\nioengine=null\n[a]\nrw=write\nsize=64k\nfsync=4\nloops=2\n",
+    "[global]\nioengine=null\n[a]\nrw=write\nsize=64k\nfsync=4\nend_fsync=1\nloops=2\n",
+    "[global]\nfilename=there.img\n[a]\nrw=read\nbs=16k\nsize=40k\n",
+];
+
+/// Jobs that draw, of which some sums are certain.
+const BOUND: [&str; 4] = [
+    "[global]\nfilename=there.img\n[a]\nrw=read\nsize=64k\nbsrange=4k-16k\n",
+    "[global]\nioengine=null\n[a]\nrw=read\nsize=64k\nbsrange=4k-16k\nloops=2\n",
+    "[global]\nfilename=there.img\n[a]\nrw=randread\nbs=8k\nsize=66k\n",
+    "[global]\nfilename=there.img\n[a]\nrw=randread\nbs=8k\nsize=64k\nio_size=160k\n",
 ];
 
 /// Jobs that draw: their operations, sizes and offsets are distributed as those of fio.
@@ -90,6 +115,7 @@ const DRAWN: [&str; 8] = [
 #[test]
 fn requests_of_jobs_without_chance_are_those_of_fio_one_by_one() {
     let bench = Bench::new();
+    bench.write("there.img", vec![7; 1 << 20]);
     for job in EXACT {
         let Some(expected) = by_fio(&bench, job) else {
             eprintln!("skipped: no fio");
@@ -201,6 +227,33 @@ fn values_of_job_files_have_variables_of_the_environment() {
         (&figures["requests"], &figures["phases"][0]["streams"][0]["writes"]),
         (&64.into(), &64.into())
     );
+}
+
+#[test]
+fn jobs_that_draw_end_where_fio_ends_and_passes_draw_the_same() {
+    let bench = Bench::new();
+    bench.write("there.img", vec![7; 1 << 20]);
+    for job in BOUND {
+        let Some(expected) = by_fio(&bench, job) else {
+            eprintln!("skipped: no fio");
+            return;
+        };
+        let found = by_seeklab(&bench, job);
+        let sum = |rows: &[Row]| rows.iter().map(|row| row.2).sum::<u64>();
+        let end = |rows: &[Row]| rows.iter().map(|row| row.1 + row.2).max();
+        assert_eq!((sum(&found), end(&found)), (sum(&expected), end(&expected)), "{job}");
+        for rows in [&found, &expected] {
+            let offsets = rows.iter().map(|row| row.1).collect::<Vec<u64>>();
+            if job == BOUND[3] {
+                assert_eq!((&offsets[..8], &offsets[..4]), (&offsets[8..16], &offsets[16..]), "{job}");
+            }
+            if job == BOUND[2] {
+                let mut sorted = offsets.clone();
+                sorted.sort_unstable();
+                assert_eq!(sorted, (0..8).map(|block| block * 8192).collect::<Vec<u64>>(), "{job}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -41,6 +41,7 @@ mod survive;
 mod sweeps;
 mod system_prediction;
 mod system_text;
+mod target_limits;
 mod targets;
 mod tidy;
 mod traces;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use seeklab_bench::Dealt;
 use seeklab_bench::target::TargetFacts;
-use seeklab_core::{Arrival, ByteSize, Completion, Instant, Ratio, Seed, TraceRecord, Workload};
+use seeklab_core::{Arrival, ByteSize, Completion, Instant, Operation, Ratio, Seed, TraceRecord, Workload};
 use seeklab_traces::{OpenTrace, TraceError};
 use seeklab_workloads::replay::{ArrivalMode, Mode, Population, Replay, ReplaySpec, Survey, ThinkTimes};
 use seeklab_workloads::synthetic::{ArrivalSpec, SizeSpec, SyntheticSpec};
@@ -36,7 +36,47 @@ pub(super) struct Load {
     pub(super) is_open: bool,
     /// Length for which buffers are prepared.
     pub(super) prepared_bytes: usize,
+    demand: Demand,
     failure: Failed,
+}
+
+/// Requests that a load is known to make.
+#[derive(Debug, Default)]
+struct Demand {
+    operations: Vec<Operation>,
+    fua: bool,
+    /// Length of the longest read or write, in bytes, if it is known.
+    longest: Option<u64>,
+}
+
+impl Demand {
+    fn of(spec: &SyntheticSpec) -> Self {
+        let shares = [
+            (Operation::Read, spec.read.as_f64()),
+            (Operation::Discard, spec.discard.as_f64()),
+            (Operation::WriteZeroes, spec.write_zeroes.as_f64()),
+        ];
+        // Shares are decimal fractions, whose sum may miss 1 by a rounding.
+        let writes = shares.iter().map(|(_, share)| share).sum::<f64>() < 1.0 - 1e-9;
+        let flushes = writes && spec.flush_every.is_some();
+        let occur = shares.iter().filter(|(_, share)| *share > 0.0).map(|(op, _)| *op);
+        Self {
+            operations: occur.chain(flushes.then_some(Operation::Flush)).collect(),
+            fua: writes && spec.fua > Ratio::ZERO,
+            longest: spec.size.as_ref().and_then(longest).map(ByteSize::as_bytes),
+        }
+    }
+
+    fn of_job(job: &FioLoad) -> Self {
+        let other = job.other.filter(|_| job.read < 1.0);
+        let writes = other == Some(Operation::Write);
+        let flushes = writes && (job.flush_every.is_some() || job.flush_at_end);
+        Self {
+            operations: other.into_iter().chain(flushes.then_some(Operation::Flush)).collect(),
+            fua: writes && job.fua,
+            longest: (job.read > 0.0 || writes).then(|| job.longest_bytes()),
+        }
+    }
 }
 
 /// Makes the share of a thread, on that thread.
@@ -62,6 +102,7 @@ impl Load {
             population: None,
             is_open: false,
             prepared_bytes: PREPARED_BYTES,
+            demand: Demand::default(),
             failure,
         };
         let load = match &workload.spec {
@@ -76,6 +117,7 @@ impl Load {
                     population,
                     is_open: population.is_none(),
                     prepared_bytes: spec.size.as_ref().map_or(PREPARED_BYTES, prepared_bytes),
+                    demand: Demand::of(spec),
                     ..any
                 }
             }
@@ -113,6 +155,7 @@ impl Load {
             population: job.population(),
             is_open: job.population().is_none(),
             prepared_bytes: longest.min(PREPARED_BYTES_MAX),
+            demand: Demand::of_job(job),
             failure: Failed::default(),
         }
     }
@@ -157,6 +200,39 @@ impl Load {
                 options.batch
             ))
             .hint("it goes with a closed load of at least that population, for example closed=32"));
+        }
+        Ok(())
+    }
+
+    /// Refuses a target that is known not to carry out requests of the load. Those of traces and programs are known only when
+    /// they come.
+    ///
+    /// # Errors
+    /// The operation or the length, and the limit of the target.
+    pub(super) fn check_limits(&self, address: &str, facts: &TargetFacts) -> Result<(), Failure> {
+        let (demand, limits) = (&self.demand, &facts.limits);
+        if let Some(op) = demand.operations.iter().find(|op| limits.refused.contains(op)) {
+            let key = match op {
+                Operation::Flush => "flush_every (of fio, fsync, fdatasync and end_fsync)",
+                op => op.name(),
+            };
+            let problem = format!("`{address}`: carries out no {}, and the workload has them", op.name());
+            return Err(Failure::new(problem)
+                .hint(format!("leave out {key}, or choose a target that carries them out")));
+        }
+        if demand.fua && limits.refuses_fua {
+            let problem = format!("`{address}`: has no force unit access, and the workload has such writes");
+            return Err(Failure::new(problem).hint("leave out fua (of fio, sync), or write flush_every=1"));
+        }
+        let block = facts.space.block_size.as_bytes();
+        let longest = demand.longest.map(|bytes| bytes.next_multiple_of(block));
+        if let Some((longest, most)) = longest.zip(limits.request_bytes_max).filter(|(one, most)| one > most)
+        {
+            let [longest, most] = [longest, most].map(ByteSize::from_bytes);
+            let problem = format!(
+                "`{address}`: takes requests of at most {most}, and the workload has some of {longest}"
+            );
+            return Err(Failure::new(problem).hint(format!("choose smaller requests, such as size={most}")));
         }
         Ok(())
     }
@@ -272,14 +348,22 @@ fn endless(mut spec: SyntheticSpec, phase: &PhaseOptions, options: &StreamOption
     spec
 }
 
+/// Longest request of a size, if it has a bound.
+fn longest(size: &SizeSpec) -> Option<ByteSize> {
+    match size {
+        SizeSpec::Fixed(size) => Some(*size),
+        SizeSpec::Mix(sizes) => sizes.iter().map(|one| one.size).max(),
+        SizeSpec::Uniform { max, .. } => Some(*max),
+        SizeSpec::Exponential { max, .. } => *max,
+    }
+}
+
 /// Length for which buffers are prepared: the longest request of a size, as far as it is bounded.
 fn prepared_bytes(size: &SizeSpec) -> usize {
-    let longest = match size {
-        SizeSpec::Fixed(size) => *size,
-        SizeSpec::Mix(sizes) => sizes.iter().map(|one| one.size).max().unwrap_or_default(),
-        SizeSpec::Exponential { max: Some(max), .. } | SizeSpec::Uniform { max, .. } => *max,
-        SizeSpec::Exponential { mean, max: None } => ByteSize::from_bytes(mean.as_bytes().saturating_mul(8)),
-    };
+    let longest = longest(size).unwrap_or_else(|| match size {
+        SizeSpec::Exponential { mean, .. } => ByteSize::from_bytes(mean.as_bytes().saturating_mul(8)),
+        _ => ByteSize::default(),
+    });
     usize::try_from(longest.as_bytes()).map_or(PREPARED_BYTES_MAX, |bytes| bytes.min(PREPARED_BYTES_MAX))
 }
 

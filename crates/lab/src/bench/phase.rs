@@ -207,7 +207,7 @@ impl<'a> Run<'a> {
         seed: Seed,
     ) -> Result<OpenStream, Failure> {
         let ready = &targets[stream.target];
-        let targets = ready.open(stream, load, seed)?;
+        let targets = ready.open(stream, load, seed, self.session.stop())?;
         let (verification, targets) = verification::start(self.options, ready, load, targets)?;
         self.verification = verification;
         let facts = targets[0].facts().clone();

@@ -397,6 +397,10 @@ impl Reading<'_> {
         if table.retries == 0 && !table.retry_after.is_zero() {
             return Err(wrong("retry_after", "there are no retries", "write for example `retries = 3`"));
         }
+        if table.retry_after > Retries::AFTER_MAX {
+            let problem = format!("at most \"{}\" is allowed", Retries::AFTER_MAX);
+            return Err(wrong("retry_after", &problem, "write for example \"10ms\""));
+        }
         let at = format!("{key}.workload");
         let located = |failure: Failure| match description::line_of(self.text, &at) {
             Some(line) => failure.context(format!("{}, line {line}", self.label)).at_line(Some(line)),

@@ -85,8 +85,13 @@ pub fn check_state(session: &Session, options: &StateCheckOptions) -> Result<Sta
         seed: 0,
     };
     let device = |_: &str| Err("a model carries no data".to_owned());
-    let opening = Opening { clock: Clock::start(), options: &target_options, model: &device };
+    let is_stopped = || session.stop().is_stopped();
+    let opening =
+        Opening { clock: Clock::start(), options: &target_options, model: &device, is_stopped: &is_stopped };
     let opened = (kind.open)(address, &opening)?;
+    let most = opened.facts().limits.request_bytes_max;
+    let most = most.and_then(|most| u32::try_from(most).ok()).unwrap_or(u32::MAX);
+    let pass_options = PassOptions { read_bytes: pass_options.read_bytes.min(most), ..pass_options };
     let mut progress = session.working("checking the target");
     let mut stop = Ok(());
     let pass = verify_pass(&state, (opened, &target), &pass_options, &mut |_| {

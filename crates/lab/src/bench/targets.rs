@@ -15,6 +15,7 @@ use super::run_document::identity;
 use crate::devices::{Resolved, Setup, resolve};
 use crate::failure::Failure;
 use crate::session::Session;
+use crate::stop::Stop;
 
 /// A target that can be opened.
 #[derive(Debug)]
@@ -94,6 +95,7 @@ impl ReadyTarget {
         stream: &StreamOptions,
         load: &Load,
         seed: Seed,
+        stop: &Stop,
     ) -> Result<Vec<Box<dyn Target>>, Failure> {
         let model = |_: &str| Ok(self.model.clone().expect("a model is made for each repetition"));
         let room = plan::outstanding_max(stream, load).div_ceil(stream.threads);
@@ -105,13 +107,16 @@ impl ReadyTarget {
             writes: load.writes,
             seed: seed.0,
         };
-        let opening = Opening { clock: Clock::start(), options: &options, model: &model };
+        let is_stopped = || stop.is_stopped();
+        let opening =
+            Opening { clock: Clock::start(), options: &options, model: &model, is_stopped: &is_stopped };
         let targets = (0..stream.threads).map(|_| (self.kind.open)(&self.inner, &opening));
         let targets: Vec<Box<dyn Target>> = targets.collect::<Result<_, _>>()?;
         if let Some(target) = targets.first() {
             let space = &target.facts().space;
             let bytes = space.capacity_blocks.saturating_mul(space.block_size.as_bytes());
             check_capacity(&self.address, &self.expected, bytes)?;
+            load.check_limits(&self.address, target.facts())?;
         }
         Ok(targets)
     }

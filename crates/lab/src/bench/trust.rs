@@ -5,11 +5,14 @@ use seeklab_bench::{
     SteadyWindow, Totals,
 };
 
+use seeklab_workloads::WorkloadSpec;
+
 use super::figures::LATE;
 use super::load::Load;
-use super::options::PhaseOptions;
+use super::options::{PhaseOptions, StreamLoad};
 use super::phase::StreamRun;
 use super::phases::track;
+use crate::run::in_whole_blocks;
 
 /// Share of late issues, in percent, above which arrivals are not as intended.
 const LATE_PCT_MAX: f64 = 1.0;
@@ -55,6 +58,7 @@ pub(super) fn notes(
             _ => format!("stream `{}`: {note}", phase.streams[index].name),
         };
         facts.extend(stream.facts.notes.iter().cloned().map(named));
+        facts.extend(rounding(&phase.streams[index].workload, stream).map(named));
         doubts.extend(of_stream(plan, stream, load, measurement, index).into_iter().map(named));
     }
     doubts.extend(busy(plan, loads, measurement));
@@ -69,6 +73,16 @@ pub(super) fn notes(
         doubts.push(if plan.is_virtual { EXACT } else { ALL_CLEAR }.to_owned());
     }
     Notes { is_trusted, sentences: facts.into_iter().chain(doubts).chain(remarks).collect() }
+}
+
+/// A remark if the sizes of a workload are no whole blocks of the target.
+fn rounding(workload: &StreamLoad, stream: &StreamRun) -> Option<String> {
+    match &workload.workload()?.spec {
+        WorkloadSpec::Synthetic(spec) => {
+            in_whole_blocks(spec, stream.facts.space.block_size).1.map(|note| note.text().to_owned())
+        }
+        _ => None,
+    }
 }
 
 /// Doubts on a stream.
@@ -112,6 +126,9 @@ fn of_stream(
     if part.pause >= Plan::HUNG && !plan.is_virtual {
         let pause_s = part.pause.as_s();
         doubts.push(format!("for {pause_s:.1} s no request ended, although some were under way or waited"));
+    }
+    if let Some(refusal) = &totals.refusal {
+        doubts.push(format!("requests were not sent, because the target refuses them: {refusal}"));
     }
     if part.failed > 0 {
         let failed = crate::output::counted(part.failed as usize, "request");

@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn error_names_the_text_and_what_is_allowed() {
         let (problem, hint) = Mode::parse("closed 0").unwrap_err();
-        assert_eq!(problem, "`closed 0`: `0` is not a population of 1 or more, or `auto`");
+        assert_eq!(problem, "`closed 0`: `0` is not a population of 1 to 1000000, or `auto`");
         assert!(hint.contains("\"workload\", \"open\""), "{hint}");
     }
 

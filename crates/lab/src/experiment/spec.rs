@@ -352,6 +352,10 @@ fn read_workload(
         return Err(DescriptionError::invalid("retry_after", "there are no retries")
             .hint("write for example `retries = 3`"));
     }
+    if options.retry_after > Retries::AFTER_MAX {
+        let problem = format!("at most \"{}\" is allowed", Retries::AFTER_MAX);
+        return Err(DescriptionError::invalid("retry_after", problem));
+    }
     let kind = ["preset", "kind"].into_iter().find_map(|key| table.get(key)?.as_str()).unwrap_or("workload");
     let name = options.name.unwrap_or_else(|| match &named {
         Some((text, _)) => text.clone(),

@@ -71,15 +71,18 @@ impl ArrivalModeError {
 /// Every mode, as it is written.
 pub const ARRIVAL_MODES: &str = "\"open\", \"scaled 2\", \"closed 8\", \"closed auto\", \"think\", \"follow\", \"follow 0.4ms\" or \"follow idle\"";
 
+/// Largest population: each member takes memory.
+const POPULATION_MAX: u32 = 1_000_000;
+
 impl FromStr for Population {
     type Err = ArrivalModeError;
 
     fn from_str(text: &str) -> Result<Self, ArrivalModeError> {
         match (text, text.parse()) {
             ("auto", _) => Ok(Self::Auto),
-            (_, Ok(count)) if count > 0 => Ok(Self::Count(count)),
+            (_, Ok(count)) if (1..=POPULATION_MAX).contains(&count) => Ok(Self::Count(count)),
             _ => Err(ArrivalModeError::new(
-                format!("`{text}` is not a population of 1 or more, or `auto`"),
+                format!("`{text}` is not a population of 1 to {POPULATION_MAX}, or `auto`"),
                 "write for example \"closed 8\", or \"closed auto\" for the mean of the trace",
             )),
         }
@@ -223,7 +226,7 @@ mod tests {
     #[test]
     fn error_names_the_value_and_a_way_on() {
         for (text, problem, hint) in [
-            ("closed 0", "`0` is not a population of 1 or more, or `auto`", "closed 8"),
+            ("closed 0", "`0` is not a population of 1 to 1000000, or `auto`", "closed 8"),
             ("scaled 0", "`0` is not a factor above 0", "scaled 2"),
             ("closed", "`closed` needs a population", "closed 8"),
             ("scaled", "`scaled` needs a factor", "scaled 2"),

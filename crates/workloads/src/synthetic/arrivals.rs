@@ -177,7 +177,7 @@ enum ArrivalForm {
     Shaped {},
     Closed {
         /// Members of the population. Each has one request outstanding, or thinks.
-        #[schemars(range(min = 1), extend("x-unit" = "members"))]
+        #[schemars(range(min = 1, max = 1_000_000), extend("x-unit" = "members"))]
         population: u32,
         /// Mean time from a completion to the next request of the same member.
         #[serde(default)]

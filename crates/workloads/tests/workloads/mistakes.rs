@@ -65,7 +65,11 @@ fn wrong_line_reports_the_problem_and_a_hint() {
         ("random,read=2", "read: 2", "at most 100%"),
         ("random,address.end=120%", "address.end: 1.2", "at most 100%"),
         ("replay,arrivals=opne", "arrivals: `opne` is no arrival mode", "`open`"),
-        ("replay,arrivals=closed 0", "arrivals: `0` is not a population of 1 or more, or `auto`", "closed 8"),
+        (
+            "replay,arrivals=closed 0",
+            "arrivals: `0` is not a population of 1 to 1000000, or `auto`",
+            "closed 8",
+        ),
         ("replay,arrivals=scaled", "arrivals: `scaled` needs a factor", "scaled 2"),
     ] {
         let error = WorkloadSpec::parse(line).expect_err(line);

@@ -13,6 +13,8 @@ use crate::frontend::nbd::wire::{
 
 /// Time after which a silent server is considered not to be an NBD server.
 const PATIENCE: Duration = Duration::from_s(10);
+/// Time between two looks if the caller wants an end.
+const LOOK: Duration = Duration::from_ms(50);
 
 /// Magic numbers and flags that the server sends first.
 const GREETING_SIZE: usize = 18;
@@ -27,11 +29,12 @@ pub(super) struct Handshake<'a> {
     socket: &'a Socket,
     clock: Clock,
     deadline: Instant,
+    is_stopped: &'a dyn Fn() -> bool,
 }
 
 impl<'a> Handshake<'a> {
-    pub(super) fn new(socket: &'a Socket, clock: Clock) -> Self {
-        Self { socket, clock, deadline: clock.now() + PATIENCE }
+    pub(super) fn new(socket: &'a Socket, clock: Clock, is_stopped: &'a dyn Fn() -> bool) -> Self {
+        Self { socket, clock, deadline: clock.now() + PATIENCE, is_stopped }
     }
 
     /// Chooses the export; also whether the server replies in structure.
@@ -157,10 +160,14 @@ impl<'a> Handshake<'a> {
     }
 
     fn wait(&self, sending: bool) -> Result<(), ClientError> {
-        if self.clock.now() >= self.deadline {
+        if (self.is_stopped)() {
+            return Err(ClientError::Stopped { outstanding: 0 });
+        }
+        let now = self.clock.now();
+        if now >= self.deadline {
             let seconds = PATIENCE.as_ns() / 1_000_000_000;
             return Err(ClientError::Silent { server: self.socket.server(), seconds, outstanding: 0 });
         }
-        self.socket.wait(sending, Some((self.deadline, self.clock)))
+        self.socket.wait(sending, Some((self.deadline.min(now + LOOK), self.clock)))
     }
 }

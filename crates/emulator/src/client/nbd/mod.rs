@@ -85,9 +85,22 @@ impl Client {
     /// # Errors
     /// If nobody answers there, or no NBD server, or the export is refused.
     pub fn connect(uri: &Uri, clock: Clock) -> Result<Self, ClientError> {
+        Self::connect_unless(uri, clock, &|| false)
+    }
+
+    /// As [`connect`](Self::connect), and looks several times per second if the caller wants an end while the server does not
+    /// answer.
+    ///
+    /// # Errors
+    /// As those of [`connect`](Self::connect), and [`ClientError::Stopped`].
+    pub fn connect_unless(
+        uri: &Uri,
+        clock: Clock,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Self, ClientError> {
         let (Uri::Unix { export, .. } | Uri::Tcp { export, .. }) = uri;
         let socket = Socket::connect(uri)?;
-        let (export, is_structured) = Handshake::new(&socket, clock).negotiate(export)?;
+        let (export, is_structured) = Handshake::new(&socket, clock, is_stopped).negotiate(export)?;
         Ok(Self {
             socket,
             clock,
@@ -120,7 +133,7 @@ impl Client {
         assert_eq!(self.outstanding(), 0, "replies to outstanding requests come over the old connection");
         let (Uri::Unix { export: name, .. } | Uri::Tcp { export: name, .. }) = uri;
         let socket = Socket::connect(uri)?;
-        let (export, is_structured) = Handshake::new(&socket, self.clock).negotiate(name)?;
+        let (export, is_structured) = Handshake::new(&socket, self.clock, &|| false).negotiate(name)?;
         if export != self.export {
             return Err(socket.protocol("its export is not the one that it had before"));
         }

@@ -12,7 +12,6 @@ use super::load::{FioArrivals, FioLoad, FioSize};
 const WITHOUT_EFFECT: &[&str] = &[
     "allow_file_create",
     "allow_mounted_write",
-    "allrandrepeat",
     "bwavgtime",
     "clat_percentiles",
     "create_fsync",
@@ -46,7 +45,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "overwrite",
     "percentile_list",
     "random_generator",
-    "randrepeat",
     "randseed",
     "refill_buffers",
     "registerfiles",
@@ -124,7 +122,6 @@ struct Reading {
     rate_iops: Option<f64>,
     rate_bytes: Option<f64>,
     is_poisson: bool,
-    loops: u64,
     kb_base: u64,
     has_mix: bool,
 }
@@ -181,6 +178,10 @@ impl Reading {
             size: None,
             io_bytes: None,
             requests: None,
+            loops: 1,
+            file_bytes: None,
+            ends_pass_by_bytes: false,
+            repeats_draws: true,
             is_repeating: false,
             flush_every: None,
             flush_at_end: false,
@@ -218,7 +219,6 @@ impl Reading {
             rate_iops: None,
             rate_bytes: None,
             is_poisson: false,
-            loops: 1,
             kb_base: 1024,
             has_mix: false,
         }
@@ -310,7 +310,7 @@ impl Reading {
             "startdelay" if value.contains('-') => return Err("a range of times".to_owned()),
             "startdelay" => self.job.load.start = seconds()?,
             "stonewall" | "wait_for_previous" => self.job.begins_group = is_on()?,
-            "loops" => self.loops = count()?.max(1),
+            "loops" => self.job.load.loops = count()?.max(1),
             "direct" => self.job.is_direct = is_on()?,
             "buffered" => self.job.is_direct = !is_on()?,
             "ioengine" => {
@@ -327,6 +327,7 @@ impl Reading {
             }
             "directory" => self.job.directory = Some(PathBuf::from(value)),
             "nrfiles" | "nr_files" if count()? == 1 => {}
+            "randrepeat" | "allrandrepeat" => self.job.load.repeats_draws = is_on()?,
             "norandommap" => self.job.load.is_repeating = is_on()?,
             "random_distribution" => self.job.load.distribution = FioDistribution::read(value, base)?,
             "rate_iops" => self.rate_iops = Some(count()? as f64),
@@ -398,15 +399,6 @@ impl Reading {
                 }
             }
         }
-        if self.loops > 1 {
-            match load.io_bytes.or(load.size) {
-                _ if load.requests.is_some() => {
-                    reasons.push("loops does not go with number_ios".to_owned());
-                }
-                Some(bytes) => load.io_bytes = Some(bytes.saturating_mul(self.loops)),
-                None => reasons.push("loops goes with size".to_owned()),
-            }
-        }
         if matches!(load.distribution, Some(FioDistribution::Zoned(_))) && !load.is_repeating {
             // fio's random map visits every place once, whatever the zones.
             reasons.push("zones of random_distribution go with norandommap".to_owned());
@@ -416,6 +408,8 @@ impl Reading {
         }
         let is_one_at_a_time = is_one_at_a_time(&self.engine);
         let depth = if is_one_at_a_time { 1 } else { self.depth };
+        // fio's engine `null` queues from two requests on.
+        load.ends_pass_by_bytes = !is_one_at_a_time && (self.engine != "null" || depth > 1);
         if !self.think.is_zero() && depth > 1 {
             reasons.push("thinktime goes with iodepth=1".to_owned());
         }

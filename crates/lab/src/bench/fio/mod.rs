@@ -13,6 +13,7 @@ mod distribution;
 mod file;
 mod job;
 mod load;
+mod requests;
 
 use std::path::{Path, PathBuf};
 
@@ -156,7 +157,15 @@ impl Building<'_> {
             // The ramp-up comes before the time.
             load.runtime = load.runtime.map(|runtime| runtime + job.ramp);
         }
-        let target = self.target(job, &load, clone)?;
+        let path = Self::path(job, clone);
+        load.file_bytes = match (&job.address, path.exists()) {
+            (Some(address), _) if address != "null" => None,
+            // With --on, the file is not the target.
+            (None, true) => self.only.and_then(|_| std::fs::metadata(&path).ok()).map(|file| file.len()),
+            _ => job.file_bytes.or_else(|| Some(load.offset + load.size?)),
+        }
+        .filter(|bytes| *bytes > 0);
+        let target = self.target(job, &load, &path)?;
         Ok(StreamOptions {
             name: job.name.clone(),
             target,
@@ -170,20 +179,19 @@ impl Building<'_> {
         })
     }
 
+    /// File of a clone of a job.
+    fn path(job: &Job, clone: u64) -> PathBuf {
+        let file = job.file.clone().unwrap_or_else(|| format!("{}.{clone}.0", job.name));
+        job.directory.as_ref().map_or_else(|| PathBuf::from(&file), |folder| folder.join(&file))
+    }
+
     /// Place of the target of a clone of a job. A file that is not there is made, and removed at the end.
-    fn target(&mut self, job: &Job, load: &FioLoad, clone: u64) -> Result<usize, Failure> {
+    fn target(&mut self, job: &Job, load: &FioLoad, path: &Path) -> Result<usize, Failure> {
         let (address, create) = match (self.only, &job.address) {
             (Some(only), _) => (only.to_owned(), None),
             (None, Some(address)) => (address.clone(), None),
             (None, None) => {
-                let file = match &job.file {
-                    Some(file) => file.clone(),
-                    None => format!("{}.{clone}.0", job.name),
-                };
-                let path =
-                    job.directory.as_ref().map_or_else(|| PathBuf::from(&file), |folder| folder.join(&file));
-                let bytes = job.file_bytes.or_else(|| Some(load.offset + load.size?));
-                let create = match bytes {
+                let create = match job.file_bytes.or_else(|| Some(load.offset + load.size?)) {
                     _ if path.exists() => None,
                     Some(bytes) => Some(ByteSize::from_bytes(bytes)),
                     None => {
