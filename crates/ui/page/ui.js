@@ -51,16 +51,18 @@
     }
   }
 
+  function drawChart(place, { title, caption, chart }) {
+    const figure = block(place, "figure");
+    const head = block(figure, "figcaption");
+    block(head, "strong", "", title);
+    head.append(" ");
+    block(head, "span", "", caption);
+    return new View(figure, chart);
+  }
+
   function drawCharts(place, charts) {
     place.replaceChildren();
-    return charts.map(({ title, caption, chart }) => {
-      const figure = block(place, "figure");
-      const head = block(figure, "figcaption");
-      block(head, "strong", "", title);
-      head.append(" ");
-      block(head, "span", "", caption);
-      return new View(figure, chart);
-    });
+    return charts.map((chart) => drawChart(place, chart));
   }
 
   // ---- The plan -----------------------------------------------------------------------------
@@ -184,6 +186,8 @@
 
   let views = [];
   let places = [];
+  // Charts of counters by title. Their series come and go with processes.
+  let counters = new Map();
   let errors = 0;
   let run;
 
@@ -231,7 +235,7 @@
   const HANDLERS = {
     run(begun) {
       run = begun;
-      [places, errors] = [[], 0];
+      [places, errors, counters] = [[], 0, new Map()];
       $("live").hidden = false;
       $("live-title").textContent = begun.title ?? `Run ${begun.id}`;
       const phases = `${begun.phases.length} phase${begun.phases.length === 1 ? "" : "s"}`;
@@ -240,6 +244,8 @@
       $("tiles").replaceChildren();
       $("live-notes").replaceChildren();
       views = drawCharts($("live-charts"), begun.charts);
+      $("counter-charts").replaceChildren();
+      $("counters").hidden = true;
       $("message").textContent = "";
       showState("running", "running");
     },
@@ -251,6 +257,20 @@
       if (places.length > POINTS_MAX) {
         places.splice(0, places.length - POINTS_MAX);
         views.forEach((view) => view.forget(places[0]));
+      }
+    },
+    counters({ charts }) {
+      $("counters").hidden = false;
+      for (const { title, caption, chart } of charts) {
+        const view = counters.get(title);
+        if (!view) {
+          counters.set(title, drawChart($("counter-charts"), { title, caption, chart }));
+          continue;
+        }
+        const known = view.chart.series;
+        chart.series.filter(({ name }) => !known.some((series) => series.name === name)).forEach((series) => view.addSeries({ ...series, points: [] }));
+        view.append(known.map(({ name }) => chart.series.find((series) => series.name === name)?.points[0] ?? null));
+        if (known.some(({ points }) => points.length > POINTS_MAX)) view.forget(known[0].points[1]?.[0] ?? 0);
       }
     },
     note({ warning, text }) {
@@ -317,7 +337,8 @@
       button.addEventListener("click", () => showOverlay([saved.id]));
       if (saved.has_report) link(open, "report", `report?run=${encodeURIComponent(saved.id)}`);
       const at = saved.started_at ? new Date(saved.started_at).toLocaleString() : saved.id;
-      const end = saved.stopped ? "stopped" : saved.trusted ? "trusted" : "see notes";
+      const states = { running: "under way", killed: "killed", failed: "failed", stopped: "stopped" };
+      const end = states[saved.state] ?? (saved.stopped ? "stopped" : saved.trusted ? "trusted" : "see notes");
       return [
         box, open, at, saved.title, number(saved.requests_per_second), number(saved.mib_per_second),
         number(saved.response_mean_ms), number(saved.response_p99_ms), number(saved.errors), end,
@@ -341,6 +362,48 @@
   // The earlier run is A.
   $("compare").addEventListener("click", () => showOverlay([...chosen].sort((one, other) => order.indexOf(other) - order.indexOf(one))));
 
+  // The command of a run, which can be copied. Without a clipboard (a page over plain HTTP from elsewhere), it is selected.
+  function showCommand(parent, command) {
+    const line = block(parent, "p", "command");
+    const code = block(line, "code", "", command);
+    const copy = block(line, "button", "small", "copy");
+    copy.type = "button";
+    copy.addEventListener("click", async () => {
+      getSelection().selectAllChildren(code);
+      const copied = await navigator.clipboard?.writeText(command).then(() => true, () => false);
+      copy.textContent = copied || document.execCommand("copy") ? "copied" : "selected";
+    });
+  }
+
+  // Runs a saved run again: its plan, seed and targets. Names of targets are asked of who repeats it, too.
+  function showRepeat(parent, id) {
+    const line = block(parent, "div", "repeat");
+    const button = block(line, "button", "small", "run again");
+    button.type = "button";
+    button.name = `rerun-${id}`;
+    const names = block(line, "div", "names");
+    const message = block(line, "span", "origin");
+    message.setAttribute("role", "status");
+    button.addEventListener("click", async () => {
+      button.disabled = true;
+      message.textContent = "";
+      const destroy = [...names.querySelectorAll("input")].map((input) => input.value);
+      const answer = await call("api/rerun", { run: id, destroy });
+      button.disabled = false;
+      names.replaceChildren();
+      if (answer.isOk) {
+        message.textContent = `The run ${answer.id} has begun.`;
+        return;
+      }
+      message.textContent = problemText(answer.problem);
+      for (const { target, refusal } of answer.overwritten ?? []) {
+        note(names, refusal, true);
+        const label = block(names, "label", "", `Type ${target} to let the run overwrite it`);
+        Object.assign(block(label, "input"), { name: target, spellcheck: false, autocomplete: "off" });
+      }
+    });
+  }
+
   async function showOverlay([one, other]) {
     const query = new URLSearchParams(other ? { run: one, other } : { run: one });
     const answer = await call(`api/overlay?${query}`);
@@ -357,8 +420,10 @@
     for (const saved of answer.runs) {
       const name = [saved.letter, saved.title ?? saved.id, saved.title ? `(${saved.id})` : ""].filter(Boolean).join(" ");
       const details = block($("overlay-about"), "details");
-      block(details, "summary", "", other ? name : "Plan and notes");
+      block(details, "summary", "", other ? name : "Plan, command and notes");
       for (const text of saved.notes) note(details, text, false);
+      if (saved.command) showCommand(details, saved.command);
+      showRepeat(details, saved.id);
       if (saved.plan) {
         block(block(details, "pre"), "code", "", saved.plan);
         const use = block(details, "button", "small", "edit this plan");

@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use seeklab_lab::bench::BenchResult;
+use seeklab_lab::bench::{BenchOptions, BenchResult, is_run_under_way, rerun, unfinished_run};
 use seeklab_lab::crates::files::write;
 use seeklab_lab::crates::report::render_page_html;
 use seeklab_lab::failure::Failure;
@@ -33,6 +33,8 @@ const SAME_SECOND_MAX: u32 = 1000;
 #[derive(Debug)]
 pub(crate) struct Archive {
     folder: PathBuf,
+    /// Name of the run of this server that is under way.
+    under_way: Mutex<Option<String>>,
     /// Rows of the list by the file that they were read from, and its time.
     known: Mutex<BTreeMap<PathBuf, (SystemTime, Arc<RunRow>)>>,
 }
@@ -56,6 +58,8 @@ pub(crate) struct RunRow {
     response_mean_ms: Option<f64>,
     response_p99_ms: Option<f64>,
     errors: Option<u64>,
+    /// State in its document, or `killed` if its process has ended without a word.
+    state: String,
     stopped: bool,
     trusted: bool,
     has_report: bool,
@@ -73,15 +77,15 @@ pub(crate) struct SavedRun {
 
 impl Archive {
     pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder, known: Mutex::default() }
+        Self { folder, under_way: Mutex::default(), known: Mutex::default() }
     }
 
-    /// Makes the folder of a run that begins, with its plan.
+    /// Makes the folder of a run that begins, with its plan if that is known.
     ///
     /// # Errors
     /// If it cannot be made.
     #[expect(clippy::disallowed_methods, reason = "a run is filed under its time of day")]
-    pub(crate) fn begin(&self, plan: &str) -> Result<RunFolder, Failure> {
+    pub(crate) fn begin(&self, plan: Option<&str>) -> Result<RunFolder, Failure> {
         let shown = self.folder.display();
         let refused = |error: io::Error| Failure::from(error).context(format!("{shown}: cannot be written"));
         fs::create_dir_all(&self.folder).map_err(refused)?;
@@ -96,7 +100,10 @@ impl Archive {
             let path = self.folder.join(&id);
             match fs::create_dir(&path) {
                 Ok(()) => {
-                    write(&path.join(PLAN_FILE), plan.as_bytes())?;
+                    if let Some(plan) = plan {
+                        write(&path.join(PLAN_FILE), plan.as_bytes())?;
+                    }
+                    *self.under_way.lock().expect("no holder panics") = Some(id.clone());
                     return Ok(RunFolder { id, path });
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -104,6 +111,34 @@ impl Archive {
             }
         }
         Err(Failure::new(format!("{shown}: has {SAME_SECOND_MAX} runs of this second")))
+    }
+
+    /// The run that was begun last is over.
+    pub(crate) fn ended(&self) {
+        *self.under_way.lock().expect("no holder panics") = None;
+    }
+
+    /// Path of the folder of a run.
+    pub(crate) fn path(&self, id: &str) -> PathBuf {
+        self.folder.join(id)
+    }
+
+    /// The options of a run that repeats the one of that name. Folder and trace are to be set.
+    ///
+    /// # Errors
+    /// If there is none of that name, or a target is another one now.
+    pub(crate) fn rerun(&self, id: &str) -> Result<BenchOptions, Failure> {
+        let folder = self.folder_of(id)?;
+        rerun(&folder, Some(&folder))
+    }
+
+    /// State of a run whose document says that it goes on.
+    fn state_of(&self, id: &str) -> &'static str {
+        let own = self.under_way.lock().expect("no holder panics");
+        match own.as_deref() == Some(id) || is_run_under_way(&self.folder.join(id)) {
+            true => "running",
+            false => "killed",
+        }
     }
 
     /// Returns the runs, the newest first.
@@ -140,8 +175,13 @@ impl Archive {
             }
             // Another file of that name is no run.
             let Ok(document) = read_document(&file) else { continue };
-            let row = Arc::new(RunRow::of(&id, &file, &document));
-            known.insert(file, (time, Arc::clone(&row)));
+            let goes_on = document["run"]["state"] == "running";
+            let state = if goes_on { self.state_of(&id) } else { "" };
+            let row = Arc::new(RunRow::of(&id, &file, &document, state));
+            // A process may be killed without a trace in its document.
+            if !goes_on {
+                known.insert(file, (time, Arc::clone(&row)));
+            }
             rows.push(row);
         }
         Ok(rows)
@@ -154,6 +194,10 @@ impl Archive {
     pub(crate) fn open(&self, id: &str) -> Result<SavedRun, Failure> {
         let folder = self.folder_of(id)?;
         let results = read_document(&folder.join(RUN_FILE))?;
+        let results = match results["intervals"].is_array() {
+            true => results,
+            false => unfinished_run(&folder, &results)?,
+        };
         let plan = fs::read_to_string(folder.join(PLAN_FILE)).ok();
         Ok(SavedRun { id: id.to_owned(), plan, results })
     }
@@ -191,22 +235,36 @@ fn read_document(file: &Path) -> Result<Value, Failure> {
         .map_err(|error| Failure::from(error).context(format!("{shown}: cannot be read")))?;
     let document: Value = serde_json::from_str(&text)
         .map_err(|error| Failure::new(format!("{shown}: is no JSON document: {error}")))?;
-    if document["intervals"].is_array() {
+    if document["intervals"].is_array() || document["run"]["state"].is_string() {
         return Ok(document);
     }
     Err(Failure::new(format!("{shown}: holds no results of `seeklab bench`")))
 }
 
 impl RunRow {
-    fn of(id: &str, file: &Path, results: &Value) -> Self {
+    /// The row of a run with that document. `state` is its state if the document says that it goes on.
+    fn of(id: &str, file: &Path, results: &Value, state: &'static str) -> Self {
         let text = |key: &str| results[key].as_str();
-        let title = match (text("title"), text("workload"), text("target")) {
+        let of_plan = || results["run"]["plan"]["title"].as_str();
+        let state = match (state, &results["run"]["state"]) {
+            ("", Value::String(state)) => state.clone(),
+            (state, _) => state.to_owned(),
+        };
+        let title = match (text("title").or_else(of_plan), text("workload"), text("target")) {
             (Some(title), ..) => title.to_owned(),
             (None, Some(workload), Some(target)) => format!("{workload} on {target}"),
             (None, _, target) => {
-                let phases = results["phases"].as_array().map_or(0, Vec::len);
+                let of = |phases: &Value| phases.as_array().map(Vec::len);
+                let phases = of(&results["phases"]).or_else(|| of(&results["run"]["plan"]["phases"]));
+                let phases = phases.unwrap_or(0);
+                let only = |targets: &Vec<Value>| match targets.as_slice() {
+                    [only] => only["target"].as_str().map(str::to_owned),
+                    _ => None,
+                };
+                let target = target.map(str::to_owned);
+                let target = target.or_else(|| results["run"]["targets"].as_array().and_then(only));
                 let plural = if phases == 1 { "" } else { "s" };
-                format!("{phases} phase{plural} on {}", target.unwrap_or("several targets"))
+                format!("{phases} phase{plural} on {}", target.as_deref().unwrap_or("several targets"))
             }
         };
         Self {
@@ -218,6 +276,7 @@ impl RunRow {
             response_mean_ms: results["response_mean_ms"].as_f64(),
             response_p99_ms: results["response_p99_ms"].as_f64(),
             errors: results["errors"].as_u64(),
+            state,
             stopped: results["stopped"] == true,
             trusted: results["trusted"] == true,
             has_report: file.with_file_name(REPORT_FILE).exists(),
@@ -276,8 +335,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let archive = Archive::new(folder.path().join("runs"));
         assert!(archive.list().unwrap().is_empty(), "there is no folder yet");
-        let run = archive.begin("plan").unwrap();
-        let again = archive.begin("plan").unwrap();
+        let run = archive.begin(Some("plan")).unwrap();
+        let again = archive.begin(Some("plan")).unwrap();
         assert_ne!(run.id, again.id, "two runs of a second");
         assert!(archive.list().unwrap().is_empty(), "they have no results yet");
         let results = r#"{ "run": { "begun_unix_s": 1e9 }, "intervals": [], "title": "one", "requests_per_second": 5.5 }"#;

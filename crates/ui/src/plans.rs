@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use seeklab_lab::bench::{BenchOptions, PlanOverrides, overwritten, read_plan_text};
+use seeklab_lab::bench::{BenchOptions, OverwrittenTarget, PlanOverrides, overwritten, read_plan_text};
 use seeklab_lab::failure::Failure;
 use serde::Serialize;
 use serde_json::Value;
@@ -53,6 +53,13 @@ pub(crate) struct Overwritten {
     refusal: String,
 }
 
+impl Overwritten {
+    /// The name to type again.
+    pub(crate) const fn name(&self) -> &String {
+        &self.target
+    }
+}
+
 impl PlanSource {
     /// Reads a plan as `seeklab bench plan.toml` does.
     ///
@@ -66,15 +73,24 @@ impl PlanSource {
     /// Checks a plan.
     pub(crate) fn check(&self, toml: String) -> CheckedPlan {
         let plan = toml.parse::<toml::Table>().ok().and_then(|table| serde_json::to_value(table).ok());
-        let checked = self.read(&toml).and_then(|options| overwritten(&options));
+        let checked = self.read(&toml).and_then(|options| self.overwritten(&options));
         let (overwritten, problem) = match checked {
             Ok(targets) => (targets, None),
             Err(failure) => (Vec::new(), Some(Problem::from(&failure))),
         };
-        let overwritten = overwritten
-            .into_iter()
-            .map(|target| Overwritten { target: target.address, refusal: target.refusal.to_string() });
-        CheckedPlan { plan, problem, overwritten: overwritten.collect(), toml }
+        CheckedPlan { plan, problem, overwritten, toml }
+    }
+
+    /// The targets that a measurement overwrites.
+    ///
+    /// # Errors
+    /// If its workloads do not fit their options.
+    pub(crate) fn overwritten(&self, options: &BenchOptions) -> Result<Vec<Overwritten>, Failure> {
+        let of = |target: OverwrittenTarget| Overwritten {
+            target: target.address,
+            refusal: target.refusal.to_string(),
+        };
+        Ok(overwritten(options)?.into_iter().map(of).collect())
     }
 
     /// Writes the keys and values of a form as TOML, and checks it.

@@ -60,6 +60,7 @@ pub(crate) fn router(app: Arc<App>, token: Token, bound: SocketAddr) -> Router {
         .route("/api/check", post(check))
         .route("/api/write", post(write))
         .route("/api/start", post(start))
+        .route("/api/rerun", post(repeat))
         .route("/api/stop", post(stop))
         .route("/api/events", get(live))
         .route("/api/runs", get(runs))
@@ -175,9 +176,33 @@ struct StartRequest {
 
 async fn start(State(app): State<Arc<App>>, Json(request): Json<StartRequest>) -> Response {
     let runner = Arc::clone(&app.runner);
-    match beside(move || runner.start(request.toml, request.destroy)).await {
+    started(beside(move || runner.start(request.toml, request.destroy)).await)
+}
+
+/// A saved run that is to run again, and the names of targets, typed again.
+#[derive(Deserialize)]
+struct RerunRequest {
+    run: String,
+    #[serde(default)]
+    destroy: Vec<String>,
+}
+
+async fn repeat(State(app): State<Arc<App>>, Json(request): Json<RerunRequest>) -> Response {
+    let runner = Arc::clone(&app.runner);
+    started(beside(move || runner.rerun(&request.run, request.destroy)).await)
+}
+
+/// The answer to a request for a run.
+fn started(result: Result<Result<String, StartError>, Failure>) -> Response {
+    match result {
         Ok(Ok(id)) => (StatusCode::ACCEPTED, Json(json!({ "id": id }))).into_response(),
         Ok(Err(StartError::Busy(problem))) => refusal(StatusCode::CONFLICT, problem),
+        Ok(Err(StartError::Unnamed(overwritten))) => {
+            let message = "targets would be overwritten: type their names again".to_owned();
+            let problem = Problem { message, hint: None, line: None };
+            let answer = json!({ "problem": problem, "overwritten": overwritten });
+            (StatusCode::UNPROCESSABLE_ENTITY, Json(answer)).into_response()
+        }
         Ok(Err(StartError::Failed(failure))) => answer::<()>(Err(failure), StatusCode::UNPROCESSABLE_ENTITY),
         Err(failure) => answer::<()>(Err(failure), StatusCode::INTERNAL_SERVER_ERROR),
     }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 use seeklab_lab::bench::{
-    BenchListener, BenchOptions, BenchResult, IntervalFigures, PhaseStart, bench_with, interval_plots,
+    BenchListener, BenchOptions, BenchResult, Counters, IntervalFigures, PhaseStart, TRACE_FILE, bench_with,
+    counter_plots, interval_plots,
 };
 use seeklab_lab::crates::report::chart_data;
 use seeklab_lab::failure::Failure;
@@ -19,7 +20,7 @@ use serde_json::{Value, json};
 use crate::archive::{Archive, RunFolder};
 use crate::history::{Event, History};
 use crate::metrics::{Metrics, RunEnd};
-use crate::plans::{PlanSource, Problem};
+use crate::plans::{Overwritten, PlanSource, Problem};
 
 /// Starts and stops runs.
 #[derive(Debug)]
@@ -60,6 +61,8 @@ pub(crate) enum StartError {
     Busy(&'static str),
     /// The plan is wrong, or the folder cannot be made.
     Failed(Failure),
+    /// Targets would be overwritten whose names were not typed again.
+    Unnamed(Vec<Overwritten>),
 }
 
 impl Runner {
@@ -83,6 +86,38 @@ impl Runner {
     /// If another run is under way, the plan is wrong, or its folder cannot be made.
     pub(crate) fn start(&self, plan: String, destroy: Vec<String>) -> Result<String, StartError> {
         let options = self.source.read(&plan).map_err(StartError::Failed)?;
+        self.begin(options, Some(&plan), destroy, |folder| {
+            ["seeklab".to_owned(), "bench".to_owned(), folder.plan_file().display().to_string()].to_vec()
+        })
+    }
+
+    /// Starts the saved run of that name again and returns the name of the new one: the same plan, seed and targets.
+    ///
+    /// # Errors
+    /// As those of [`start`](Self::start), and if there is no such run, or a target is another one now.
+    pub(crate) fn rerun(&self, id: &str, destroy: Vec<String>) -> Result<String, StartError> {
+        let saved = self.archive.open(id).map_err(StartError::Failed)?;
+        let options = self.archive.rerun(id).map_err(StartError::Failed)?;
+        let unnamed = self.source.overwritten(&options).map_err(StartError::Failed)?;
+        if unnamed.iter().any(|target| !destroy.contains(target.name())) {
+            return Err(StartError::Unnamed(unnamed));
+        }
+        let first = self.archive.path(id);
+        self.begin(options, saved.plan.as_deref(), destroy, |_| {
+            let words = ["seeklab", "bench", "rerun"].map(str::to_owned);
+            words.into_iter().chain([first.display().to_string()]).collect()
+        })
+    }
+
+    /// Starts a run with options whose folder and names are not set, and returns its name. `words` are those of its command,
+    /// without the names of targets.
+    fn begin(
+        &self,
+        options: BenchOptions,
+        plan: Option<&str>,
+        destroy: Vec<String>,
+        words: impl FnOnce(&RunFolder) -> Vec<String>,
+    ) -> Result<String, StartError> {
         let mut state = self.lock();
         if state.is_ending {
             return Err(StartError::Busy("the server ends"));
@@ -90,11 +125,10 @@ impl Runner {
         if state.run.as_ref().is_some_and(CurrentRun::is_under_way) {
             return Err(StartError::Busy("a run is under way: stop it first"));
         }
-        let folder = self.archive.begin(&plan).map_err(StartError::Failed)?;
+        let folder = self.archive.begin(plan).map_err(StartError::Failed)?;
         let id = folder.id.clone();
         let stop = Stop::new();
-        let plan_file = folder.plan_file();
-        let words = ["seeklab".to_owned(), "bench".to_owned(), plan_file.display().to_string()];
+        let words = words(&folder);
         let again = destroy.iter().flat_map(|name| ["--destroy".to_owned(), name.clone()]);
         let command = shell_text(words.into_iter().chain(again));
         let notes = Arc::new(Notes(Arc::clone(&self.history)));
@@ -103,11 +137,13 @@ impl Runner {
             session,
             options: BenchOptions {
                 destroy,
+                record: options.record.as_ref().map(|_| folder.path.join(TRACE_FILE)),
                 folder: Some(folder.path.clone()),
-                inputs: vec![plan_file],
+                inputs: if plan.is_some() { vec![folder.plan_file()] } else { options.inputs.clone() },
                 ..options
             },
             folder,
+            archive: Arc::clone(&self.archive),
             history: Arc::clone(&self.history),
             metrics: Arc::clone(&self.metrics),
             is_under_way: Arc::new(AtomicBool::new(true)),
@@ -119,6 +155,7 @@ impl Runner {
         let thread = thread.map_err(|error| {
             let failure = Failure::from(error).context("no thread can be started");
             self.metrics.end(RunEnd::Failed, None);
+            self.archive.ended();
             self.history.push(Event::of("end", &end(&id, RunEnd::Failed, Some(&failure), false)));
             StartError::Failed(failure)
         })?;
@@ -154,6 +191,7 @@ struct Run {
     session: Session,
     options: BenchOptions,
     folder: RunFolder,
+    archive: Arc<Archive>,
     history: Arc<History>,
     metrics: Arc<Metrics>,
     is_under_way: Arc<AtomicBool>,
@@ -203,6 +241,7 @@ impl Run {
         };
         let failure = failure.filter(|_| how == RunEnd::Failed);
         self.metrics.end(how, figures.as_ref());
+        self.archive.ended();
         // Who hears of the end may start another run.
         self.is_under_way.store(false, Ordering::Release);
         self.history.push(Event::of("end", &end(&self.folder.id, how, failure.as_ref(), is_saved)));
@@ -251,6 +290,16 @@ impl BenchListener for Watcher<'_> {
             "points": points,
         });
         self.history.push(Event::of("interval", &data));
+    }
+
+    fn counters(&mut self, sample: &Counters) {
+        // Series come and go with processes, so each event has its charts.
+        let mut plots = counter_plots(sample);
+        for plot in &mut plots {
+            plot.series.retain(|series| !series.points.is_empty());
+        }
+        plots.retain(|plot| !plot.series.is_empty());
+        self.history.push(Event::of("counters", &json!({ "charts": chart_data(&plots) })));
     }
 }
 

@@ -6,6 +6,7 @@
 //! ```
 
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::Sender;
 
 use schemars::JsonSchema;
 use seeklab_bench::counters::{
@@ -87,11 +88,15 @@ impl CounterFigures {
     }
 }
 
-/// Begins to read the counters, and to append them in the folder of the run.
+/// Begins to read the counters, to append them in the folder of the run, and to send each sample with all series so far.
 ///
 /// # Errors
 /// A watched number that is no process, or a file that cannot be made.
-pub(super) fn begin(options: &CounterOptions, folder: Option<&Path>) -> Result<CounterThread, Failure> {
+pub(super) fn begin(
+    options: &CounterOptions,
+    folder: Option<&Path>,
+    samples: Sender<Counters>,
+) -> Result<CounterThread, Failure> {
     let mut part = match folder {
         Some(folder) => PartFile::create(&folder.join(FILE))?,
         None => None,
@@ -106,6 +111,9 @@ pub(super) fn begin(options: &CounterOptions, folder: Option<&Path>) -> Result<C
         {
             part = None;
         }
+        let (series, samples_so_far) = (series.to_vec(), vec![sample.clone()]);
+        // Nobody takes them behind the end of the run.
+        let _ = samples.send(Counters { series, samples: samples_so_far, missing: Vec::new() });
     });
     CounterThread::begin(options.clone(), take).map_err(|error| Failure::chain(&error))
 }
@@ -221,6 +229,17 @@ fn number(value: f64) -> String {
 
 /// The section of the page: all counters, and the most important ones over time.
 pub(super) fn section(figures: &CounterFigures, counters: &Counters) -> PageSection {
+    PageSection {
+        title: "Counters".to_owned(),
+        text: figures.missing.iter().map(|missing| format!("Not available: {missing}.")).collect(),
+        tables: vec![rows(figures, |_| true)],
+        plots: counter_plots(counters),
+        ..PageSection::default()
+    }
+}
+
+/// The most important counters over time.
+pub fn counter_plots(counters: &Counters) -> Vec<Plot> {
     const PROCESSORS: &[&str] =
         &["cpu_user_pct", "cpu_system_pct", "cpu_softirq_pct", "cpu_iowait_pct", "cpu_steal_pct"];
     const SWITCHES: &[&str] = &["interrupts_per_second", "context_switches_per_second"];
@@ -241,22 +260,16 @@ pub(super) fn section(figures: &CounterFigures, counters: &Counters) -> PageSect
         ("Disks", "transfer rate", "MiB/s", MIB, &[CounterScope::Disk], DISKS),
         ("Pressure", "share of the time", "%", 1.0, machine, PRESSURE),
     ];
-    PageSection {
-        title: "Counters".to_owned(),
-        text: figures.missing.iter().map(|missing| format!("Not available: {missing}.")).collect(),
-        tables: vec![rows(figures, |_| true)],
-        plots: plots
-            .into_iter()
-            .map(|(title, label, unit, divisor, scopes, names)| Plot {
-                title: title.to_owned(),
-                caption: "Means of the samples; memory is that at their ends.".to_owned(),
-                x: PlotAxis::new("time", "s", PlotScale::Linear),
-                y: PlotAxis::new(label, unit, PlotScale::Linear).from_zero(),
-                series: series(counters, scopes, names, divisor),
-            })
-            .collect(),
-        ..PageSection::default()
-    }
+    plots
+        .into_iter()
+        .map(|(title, label, unit, divisor, scopes, names)| Plot {
+            title: title.to_owned(),
+            caption: "Means of the samples; memory is that at their ends.".to_owned(),
+            x: PlotAxis::new("time", "s", PlotScale::Linear),
+            y: PlotAxis::new(label, unit, PlotScale::Linear).from_zero(),
+            series: series(counters, scopes, names, divisor),
+        })
+        .collect()
 }
 
 const MIB: f64 = 1_048_576.0;

@@ -1,5 +1,8 @@
 //! The caller's side of a measurement while it goes on: lines of figures, the trace, and the request to stop.
 
+use std::sync::mpsc::Receiver;
+
+use seeklab_bench::counters::Counters;
 use seeklab_bench::{Interval, Listener};
 use seeklab_core::{Duration, Instant, TraceRecord};
 use seeklab_traces::{TraceError, TraceWriter};
@@ -24,6 +27,8 @@ pub(super) struct Course<'a> {
     write_error: Option<TraceError>,
     /// Begin of the phase from the begin of the run.
     from: Duration,
+    /// Samples of the counters, as they come.
+    counters: Receiver<Counters>,
 }
 
 impl<'a> Course<'a> {
@@ -32,11 +37,12 @@ impl<'a> Course<'a> {
         options: &'a BenchOptions,
         folder: Option<&'a mut RunFolder>,
         listener: &'a mut dyn BenchListener,
+        counters: Receiver<Counters>,
     ) -> Self {
         let addresses: Vec<&str> = options.targets.iter().map(|target| target.address.as_str()).collect();
         let progress = session.figures(&addresses.join(", "));
         let from = Duration::ZERO;
-        Self { session, options, folder, listener, progress, trace: None, write_error: None, from }
+        Self { session, options, folder, listener, progress, trace: None, write_error: None, from, counters }
     }
 
     /// The run begins, with this trace.
@@ -101,6 +107,12 @@ impl Listener for Course<'_> {
                 ..*record
             };
             self.write_error = trace.write(&record).err();
+        }
+    }
+
+    fn look(&mut self) {
+        for sample in self.counters.try_iter() {
+            self.listener.counters(&sample);
         }
     }
 

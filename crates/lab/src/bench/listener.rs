@@ -1,5 +1,6 @@
 //! The caller's view of a measurement while it goes on, as typed figures.
 
+use seeklab_bench::counters::Counters;
 use seeklab_core::Duration;
 
 use super::figures::IntervalFigures;
@@ -14,6 +15,10 @@ pub trait BenchListener {
 
     /// An interval is over: the figures of `BenchFigures::intervals`, one by one, and the bytes that were read and written.
     fn interval(&mut self, _figures: &IntervalFigures, _bytes: u64) {}
+
+    /// A sample of the counters is over: all series so far, and this sample. [`counter_plots`](super::counter_plots) has its
+    /// points.
+    fn counters(&mut self, _sample: &Counters) {}
 }
 
 /// Begin of a phase.

@@ -34,7 +34,9 @@ mod trust;
 mod verification;
 
 use std::path::PathBuf;
+use std::sync::mpsc;
 
+use seeklab_bench::Listener;
 use seeklab_bench::target::TargetKind;
 use seeklab_bench::verify::Findings;
 use seeklab_core::ByteSize;
@@ -58,13 +60,13 @@ pub use comparison::{
     ChangeThreshold, FigureChange, RunComparisonFigures, RunComparisonOptions, RunComparisonResult,
     ThresholdFigures, compare_runs,
 };
-pub use counters::{CounterFigures, CounterSeriesFigures};
+pub use counters::{CounterFigures, CounterSeriesFigures, counter_plots};
 pub use figures::{
     BenchFigures, CostFigures, CountFigures, HungFigures, IntervalFigures, LoadFigures, OperationFigures,
     ResponseTimes, ServiceTimes,
 };
 pub use fio::{FioArrivals, FioLoad, FioOptions, FioSize, FioWorkload, read as read_fio};
-pub use folder::TRACE as TRACE_FILE;
+pub use folder::{TRACE as TRACE_FILE, is_run_under_way, unfinished_run};
 pub use listener::{BenchListener, PhaseStart, UnheardBench};
 pub use options::{BenchOptions, ExpectedDevice, PhaseOptions, StreamLoad, StreamOptions, TargetChoice};
 pub use overwriting::{OverwrittenTarget, overwritten};
@@ -78,7 +80,7 @@ pub use rates::{FoundRateFigures, OfferedRate, TrialFigures, with_rates};
 pub use repeated::{RepeatedFigure, RepeatedFigures};
 pub use rerun::rerun;
 pub use run_document::{RunFacts, RunHost, RunSource, RunState, RunTarget};
-pub use seeklab_bench::counters::{CounterOptions, Watch};
+pub use seeklab_bench::counters::{CounterOptions, Counters, Watch};
 pub use seeklab_bench::{Late, Ramp, SteadyFigure, SteadyRule};
 pub use served_page::BenchPage;
 pub use state_check::{StateCheckFigures, StateCheckOptions, StateCheckResult, check_state};
@@ -169,11 +171,12 @@ fn run(
     mut targets: Vec<ReadyTarget>,
     mut folder: Option<&mut RunFolder>,
 ) -> Result<BenchResult, Failure> {
+    let (samples, taken) = mpsc::channel();
     let counting = match &options.counters {
-        Some(counters) => Some((counters, counters::begin(counters, options.folder.as_deref())?)),
+        Some(counters) => Some((counters, counters::begin(counters, options.folder.as_deref(), samples)?)),
         None => None,
     };
-    let mut course = Course::new(session, options, folder.as_deref_mut(), listener);
+    let mut course = Course::new(session, options, folder.as_deref_mut(), listener, taken);
     let (mut measured, mut of_measured) =
         measure(session, options, search.as_deref(), &mut targets, &mut course)?;
     let found = match search {
@@ -199,6 +202,7 @@ fn run(
     };
     let options = &of_measured;
     let counted = counting.map(|(counters, thread)| (counters, thread.finish()));
+    course.look();
     let write_failure = course.finish();
     if let Some(folder) = folder {
         folder.complete(options, &measured.phases, counted.as_ref().map(|(_, counters)| counters));

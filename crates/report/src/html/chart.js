@@ -239,7 +239,7 @@ const seeklabCharts = (() => {
       for (const series of named) {
         const button = block(this.legend, "button");
         button.type = "button";
-        button.setAttribute("aria-pressed", "true");
+        button.setAttribute("aria-pressed", String(!this.hidden.has(series)));
         const isPart = series.mark === "part" || series.mark === "layer";
         const width = isPart ? 12 : 26;
         const key = element(button, "svg", { viewBox: `0 0 ${width} 10`, "aria-hidden": "true" });
@@ -259,6 +259,15 @@ const seeklabCharts = (() => {
           this.draw();
         });
       }
+    }
+
+    // Adds a series to the chart, and to its legend.
+    addSeries(series) {
+      this.chart.series.push({ ...series, style: this.chart.series.length });
+      this.legend.replaceChildren();
+      this.canvas.before(this.legend);
+      this.buildLegend();
+      this.draw();
     }
 
     // Adds a point to each series, null where it has none, and draws when the browser is ready to.

@@ -17,7 +17,7 @@ pub(super) const TABLE: &str = "intervals";
 /// Version of its columns. A column may be added without another version.
 pub(super) const VERSION: u32 = 1;
 /// Name of the sum over all operations.
-const ALL: &str = "all";
+pub(super) const ALL: &str = "all";
 
 /// Place of a row: everything but the figures.
 #[derive(Debug, Clone, Copy)]

@@ -15,6 +15,7 @@ mod intervals;
 #[cfg(test)]
 mod reference;
 mod reserve;
+mod unfinished;
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -38,6 +39,8 @@ use super::targets::ReadyTarget;
 use crate::failure::Failure;
 use crate::output::VERSION;
 use crate::session::Session;
+
+pub use unfinished::{is_run_under_way, unfinished_run};
 
 use events::EventLog;
 use histograms::{HistogramLog, Time};
