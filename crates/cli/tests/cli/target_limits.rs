@@ -92,15 +92,20 @@ fn export_that_cannot_do_an_operation_is_refused_before_the_run() {
         let all = FLUSH | FUA | TRIM | ZEROES;
         let bench = Bench::new();
         let uri = serve(&bench, all & !flag, 64 << 10);
-        let run = bench.run(&["bench", &uri, "-w", &load, "--destroy", &uri, "--json"]);
+        let run_with = |bench: &Bench, uri: &str| {
+            let mut arguments = vec!["bench", uri, "-w", &load, "--json"];
+            if !load.contains("read=100%") {
+                arguments.extend(["--destroy", uri]);
+            }
+            bench.run(&arguments)
+        };
+        let run = run_with(&bench, &uri);
         run.fails(&[problem, "hint: "]);
         assert!(run.stdout.is_empty());
         // With the operation, and a greater maximum, it runs.
         let bench = Bench::new();
         let uri = serve(&bench, all, 1 << 20);
-        let destroy = ["--destroy", uri.as_str()];
-        let destroy = if load.contains("read=100%") { &[][..] } else { &destroy[..] };
-        let figures = bench.json(&[&["bench", uri.as_str(), "-w", load.as_str()], destroy].concat());
+        let figures: serde_json::Value = serde_json::from_str(&run_with(&bench, &uri).done()).unwrap();
         assert_eq!((&figures["requests"], &figures["errors"]), (&200.into(), &0.into()), "{load}");
     }
 }
@@ -145,7 +150,7 @@ fn options_of_no_use_are_refused_with_what_is_allowed() {
     let (closed, replayed) = (load("closed=4294967295"), load("closed=2"));
     bench.write("t.csv", "arrival_ns,op,lbn,blocks\n0,read,0,8\n");
     for (arguments, parts) in [
-        (&["-w", &closed, "--requests", "5"][..], &["1 to 1000000"][..]),
+        (&["-w", &closed, "--requests", "5"][..], &["1000000"][..]),
         (&["-w", "t.csv", "--closed", "4294967295"], &["1 to 1000000"]),
         (&["-w", &replayed, "--duration", "0s"], &["at least 1ms"]),
         (&["-w", &replayed, "--retries", "3", "--retry-after", "100000days"], &["at most 86400s"]),

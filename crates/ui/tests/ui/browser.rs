@@ -107,6 +107,39 @@ fn plan_is_composed_run_watched_and_compared_in_a_browser() {
 }
 
 #[test]
+fn counters_are_drawn_beside_the_curves_and_a_run_runs_again_in_a_browser() {
+    let test = "counters_are_drawn_beside_the_curves_and_a_run_runs_again_in_a_browser";
+    let Some(browser) = Browser::start(test, 500, 900) else { return };
+    let server = Server::new();
+    let plan = super::harness::LONG_PLAN.replace("1h", "400ms");
+    let plan = format!("counters = \"50ms\"\n{plan}");
+    let id = server.start(&plan, &[]);
+    server.end_of_run();
+    browser.open(&server.page.url);
+    let charts = "document.querySelectorAll('#counter-charts figure svg[role=img]').length";
+    browser.wait(charts, |charts| charts.as_u64() >= Some(3));
+    // A series has the points of all samples, in one line of the legend.
+    let path = "document.querySelector('#counter-charts figure svg[role=img] g path').getAttribute('d').split('L').length";
+    browser.wait(path, |points| points.as_u64() >= Some(4));
+    let names = "[...document.querySelectorAll('#counter-charts figure:first-child .legend span')].map((one) => one.textContent)";
+    let names = browser.script(&format!("return {names};"));
+    let names: Vec<&str> = names.as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    assert!(names.contains(&"cpu user"), "{names:?}");
+    assert_eq!(names.iter().collect::<std::collections::BTreeSet<_>>().len(), names.len(), "{names:?}");
+
+    browser.click(&format!("[name='open-{id}']"));
+    let command = "document.querySelector('#overlay-about .command code')?.textContent ?? ''";
+    browser.wait(command, |command| command.as_str().unwrap().starts_with("seeklab bench "));
+    browser.script("document.querySelector('#overlay-about details').open = true;");
+    browser.click(&format!("[name='rerun-{id}']"));
+    browser.wait("document.querySelectorAll('#runs tbody tr').length", |rows| rows == 2);
+    let overflow =
+        browser.script("return document.documentElement.scrollWidth - document.documentElement.clientWidth;");
+    assert_eq!(overflow, 0, "nothing is wider than the window of a phone");
+    assert_eq!(browser.errors(), [""; 0]);
+}
+
+#[test]
 fn page_fits_the_width_of_a_phone() {
     let test = "page_fits_the_width_of_a_phone";
     let Some(browser) = Browser::start(test, 500, 900) else { return };

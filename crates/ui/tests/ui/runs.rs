@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use seeklab_lab::crates::files::PartFile;
 use serde_json::{Value, json};
 
 use super::harness::{PLAN, Server};
@@ -75,6 +76,100 @@ fn saved_runs_are_listed_opened_and_laid_over_each_other() {
         assert_eq!(server.get(&format!("api/overlay?run={id}")).0, 404, "{id}");
         assert_eq!(server.get(&format!("report?run={id}")).0, 404, "{id}");
     }
+}
+
+#[test]
+fn killed_run_is_listed_as_such_and_opened_with_its_intervals() {
+    let server = Server::new();
+    let folder = server.runs().join("cut");
+    fs::create_dir_all(&folder).unwrap();
+    let run = json!({
+        "state": "running", "begun_unix_s": 1e9, "command": "seeklab bench t.toml",
+        "plan": { "title": "Cut off" }, "targets": [{ "target": "null" }],
+    });
+    fs::write(folder.join("run.json"), json!({ "run": run }).to_string()).unwrap();
+    let rows = "phase,repetition,stream,operation,interval,from_s,length_s,requests,bytes,requests_per_second,mib_per_second,\
+                response_mean_ms,errors,longest_pause_ms\n\
+                1,1,1,all,1,0,1,10,40960,10,0.04,2,0,5\n1,1,1,all,2,1,1,30,40960,30,0.12,4,0,6\n1,1,1,all,3,2,1,9";
+    let mut part = PartFile::create(&folder.join("intervals.parquet")).unwrap().unwrap();
+    part.append(rows.as_bytes()).unwrap();
+    let state = || server.document("api/runs")["runs"][0]["state"].clone();
+    assert_eq!(state(), "running", "a process writes it");
+    drop(part);
+    assert_eq!(state(), "killed");
+    assert_eq!(server.document("api/runs")["runs"][0]["title"], "Cut off");
+    let opened = server.document("api/overlay?run=cut");
+    assert_eq!(opened["runs"][0]["command"], "seeklab bench t.toml");
+    assert!(opened["runs"][0]["notes"][0].as_str().unwrap().contains("the 2 intervals"), "{opened}");
+    let value = |name: &str| {
+        let rows = opened["rows"].as_array().unwrap();
+        rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name}: {opened}"))["values"][0]
+            .clone()
+    };
+    assert_eq!((value("requests carried out"), value("requests per second")), (json!(40.0), json!(20.0)));
+    let points = opened["charts"][0]["chart"]["series"][0]["points"].as_array().unwrap();
+    assert_eq!(points.len(), 2);
+}
+
+#[test]
+fn saved_run_runs_again_with_its_plan_and_seed_and_names_typed_again() {
+    let server = Server::new();
+    let first = server.start(PLAN, &[]);
+    server.end_of_run();
+    let (status, answer) = server.post("api/rerun", &json!({ "run": first }));
+    assert_eq!(status, 202, "{answer}");
+    assert_eq!(server.end_of_run()["end"], "done");
+    let second = answer["id"].as_str().unwrap();
+    let results = |id: &str| -> Value {
+        serde_json::from_slice(&fs::read(server.runs().join(id).join("run.json")).unwrap()).unwrap()
+    };
+    let (one, other) = (results(&first), results(second));
+    assert_eq!(one["intervals"], other["intervals"], "the same requests at the same times");
+    assert!(other["run"]["rerun_of"].as_str().unwrap().ends_with(&first));
+    assert!(other["command"].as_str().unwrap().contains("bench rerun"), "{}", other["command"]);
+    assert_eq!(server.document(&format!("api/overlay?run={second}"))["runs"][0]["plan"], PLAN);
+    assert_eq!(server.post("api/rerun", &json!({ "run": "nothing" })).0, 422);
+
+    let path = server.folder.path().join("disk.img");
+    fs::write(&path, vec![7; 1 << 20]).unwrap();
+    let name = path.display().to_string();
+    let plan = format!(
+        "[targets.disk]\naddress = \"{name}\"\nbuffered = true\n\
+         [[phases]]\nrequests = 200\n[[phases.streams]]\ntarget = \"disk\"\nworkload = \"random,size=4KiB,read=0%,closed=1\"\n"
+    );
+    let writing = server.start(&plan, &[&name]);
+    server.end_of_run();
+    fs::write(&path, vec![7; 1 << 20]).unwrap();
+    let (status, answer) = server.post("api/rerun", &json!({ "run": writing }));
+    assert_eq!((status, &answer["overwritten"][0]["target"]), (422, &json!(name)), "{answer}");
+    assert_eq!(fs::read(&path).unwrap(), vec![7; 1 << 20]);
+    let (status, answer) = server.post("api/rerun", &json!({ "run": writing, "destroy": [name] }));
+    assert_eq!(status, 202, "{answer}");
+    assert_eq!(server.end_of_run()["end"], "done");
+    assert_ne!(fs::read(&path).unwrap(), vec![7; 1 << 20]);
+}
+
+#[test]
+fn counters_come_as_they_are_read_with_their_charts() {
+    let server = Server::new();
+    let plan = format!("counters = \"10ms\"\n{}", super::harness::LONG_PLAN);
+    server.start(&plan, &[]);
+    let mut events = server.events(None);
+    let charts = events.until("counters").pop().unwrap().data["charts"].clone();
+    let find = |charts: &Value, title: &str| {
+        charts.as_array().unwrap().iter().find(|chart| chart["title"] == title).cloned()
+    };
+    let processors = find(&charts, "Processors").unwrap_or_else(|| panic!("{charts}"));
+    let series = processors["chart"]["series"].as_array().unwrap();
+    assert!(series.iter().any(|series| series["name"] == "cpu user"), "{processors}");
+    assert!(series.iter().all(|series| series["points"].as_array().unwrap().len() == 1));
+    assert!(find(&charts, "Processes").is_some() && find(&charts, "Memory").is_some());
+    let first = series[0]["points"][0][0].as_f64().unwrap();
+    let next = events.until("counters").pop().unwrap().data["charts"].clone();
+    let later = &find(&next, "Processors").unwrap()["chart"]["series"][0]["points"][0][0];
+    assert!(later.as_f64().unwrap() > first, "{later} and {first}");
+    server.post("api/stop", &json!({}));
+    server.end_of_run();
 }
 
 /// Samples of Prometheus' text format by name and labels. Fails on every line that is none.
