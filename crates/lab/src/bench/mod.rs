@@ -305,7 +305,11 @@ fn failure(options: &BenchOptions, loads: &[Vec<Load>], phases: &[PhaseRun]) -> 
                 let age = oldest.map(|age| format!(", the oldest issued {:.1} s before the end", age.as_s()));
                 let problem =
                     format!("`{address}`: {}{}", trust::unreturned(totals), age.unwrap_or_default());
-                return Some(place(Failure::check(problem), run));
+                let failure = Failure::check(problem).hint(format!(
+                    "requests that the kernel holds may keep this process, {}, until the target answers or goes",
+                    std::process::id()
+                ));
+                return Some(place(failure, run));
             }
             if let Some(away) = totals.away {
                 let problem = format!("`{address}`: no connection in the last {:.1} s", away.as_s());
