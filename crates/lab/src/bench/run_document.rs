@@ -228,9 +228,7 @@ impl RunTarget {
             capacity_bytes: identity.as_ref().map(|identity| identity.capacity_bytes),
             serial: identity.as_ref().and_then(|identity| identity.serial.clone()),
             model: identity.and_then(|identity| identity.model),
-            export: uri().map(|uri| match uri {
-                Uri::Unix { export, .. } | Uri::Tcp { export, .. } => export,
-            }),
+            export: uri().map(|uri| uri.export().to_owned()),
             description: target.device.as_ref().map(|device| device.description.to_toml()),
         }
     }

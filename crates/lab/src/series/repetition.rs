@@ -115,7 +115,7 @@ impl Repetition<'_> {
             let held = open(&socket, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
                 .map_err(|error| Failure::from(std::io::Error::from(error)))?;
             let path = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
-            let uri = Uri::Unix { path, export: String::new() };
+            let uri = Uri::Unix { path, export: String::new(), tls: None };
             application((running, &uri), &host, &mut || drop(folder.take()))
         })
     }

@@ -23,6 +23,7 @@ pub(crate) mod option {
     pub(crate) const EXPORT_NAME: u32 = 1;
     pub(crate) const ABORT: u32 = 2;
     pub(crate) const LIST: u32 = 3;
+    pub(crate) const START_TLS: u32 = 5;
     pub(crate) const INFO: u32 = 6;
     pub(crate) const GO: u32 = 7;
     pub(crate) const STRUCTURED_REPLY: u32 = 8;
@@ -38,6 +39,7 @@ pub(crate) mod option_reply {
     pub(crate) const META_CONTEXT: u32 = 4;
     pub(crate) const ERROR_UNSUPPORTED: u32 = (1 << 31) | 1;
     pub(crate) const ERROR_INVALID: u32 = (1 << 31) | 3;
+    pub(crate) const ERROR_TLS_REQUIRED: u32 = (1 << 31) | 5;
     pub(crate) const ERROR_UNKNOWN: u32 = (1 << 31) | 6;
     pub(crate) const ERROR_SHUTDOWN: u32 = (1 << 31) | 7;
     pub(crate) const ERROR_TOO_BIG: u32 = (1 << 31) | 9;
