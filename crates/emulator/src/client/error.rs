@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 
 use seeklab_core::Operation;
 
@@ -94,6 +95,22 @@ pub enum ClientError {
         /// Reason given by the server.
         reason: String,
     },
+    /// TLS with the server failed: its certificate is not accepted, or it accepts none of ours.
+    #[error("`{server}`: TLS failed: {reason}")]
+    Tls {
+        /// The server's URI.
+        server: String,
+        /// Reason, with a hint.
+        reason: String,
+    },
+    /// A file of certificates or keys cannot be used.
+    #[error("`{}` {reason}", .path.display())]
+    Credentials {
+        /// The file or its folder.
+        path: PathBuf,
+        /// Reason, with a hint.
+        reason: String,
+    },
     /// The server sent a message that the protocol does not allow.
     #[error("`{server}` breaks the protocol: {what}")]
     Protocol {
@@ -148,4 +165,15 @@ pub enum ClientError {
         /// Failure reported by the server.
         failure: Failure,
     },
+}
+
+impl ClientError {
+    /// Returns true if another attempt to connect would end in the same way: the server refuses, is none, or is not the one
+    /// that is trusted.
+    pub const fn is_permanent(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused { .. } | Self::Protocol { .. } | Self::Tls { .. } | Self::Credentials { .. }
+        )
+    }
 }

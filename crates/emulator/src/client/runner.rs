@@ -393,7 +393,7 @@ impl Runner<'_> {
         let give_up = self.clock.now() + within;
         while let Err(error) = self.clients[index].reconnect(self.uri) {
             match error {
-                ClientError::Refused { .. } | ClientError::Protocol { .. } => return Err(error),
+                error if error.is_permanent() => return Err(error),
                 _ if self.options.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) => {
                     return Err(ClientError::Stopped { outstanding: self.outstanding() });
                 }

@@ -46,6 +46,11 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
+/// Allocations of this thread so far.
+pub(crate) fn allocations() -> u64 {
+    ALLOCATIONS.with(Cell::get)
+}
+
 /// A host that keeps so many requests outstanding.
 struct Host {
     pacer: Pacer,
@@ -107,10 +112,10 @@ fn warm_pacer_does_not_allocate() {
             for run_behind in [false, true] {
                 let mut host = Host::new(name, mode, 4, run_behind);
                 host.serve(3_000);
-                let before = ALLOCATIONS.with(Cell::get);
+                let before = allocations();
                 host.serve(5_000);
-                let allocations = ALLOCATIONS.with(Cell::get) - before;
-                assert_eq!(allocations, 0, "{name}, {mode:?}, second instance: {run_behind}");
+                let count = allocations() - before;
+                assert_eq!(count, 0, "{name}, {mode:?}, second instance: {run_behind}");
             }
         }
     }

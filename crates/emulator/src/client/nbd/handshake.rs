@@ -1,9 +1,10 @@
-//! Up to the first request: fixed newstyle negotiation of one export.
+//! Up to the first request: fixed newstyle negotiation of one export, over TLS if the URI names it.
 
 use seeklab_core::{Duration, Instant};
 
 use super::Export;
-use super::socket::Socket;
+use super::tls::{Progress, TlsSettings};
+use super::transport::Transport;
 use crate::client::ClientError;
 use crate::clock::Clock;
 use crate::frontend::nbd::wire::{
@@ -26,19 +27,31 @@ const OPTION_REPLY_BYTES_MAX: usize = STRING_BYTES_MAX as usize + 64;
 const OPTION_REPLY_COUNT_MAX: usize = 64;
 
 pub(super) struct Handshake<'a> {
-    socket: &'a Socket,
+    socket: &'a mut Transport,
     clock: Clock,
     deadline: Instant,
     is_stopped: &'a dyn Fn() -> bool,
 }
 
 impl<'a> Handshake<'a> {
-    pub(super) fn new(socket: &'a Socket, clock: Clock, is_stopped: &'a dyn Fn() -> bool) -> Self {
+    pub(super) fn new(socket: &'a mut Transport, clock: Clock, is_stopped: &'a dyn Fn() -> bool) -> Self {
         Self { socket, clock, deadline: clock.now() + PATIENCE, is_stopped }
     }
 
-    /// Chooses the export; also whether the server replies in structure.
-    pub(super) fn negotiate(&self, name: &str) -> Result<(Export, bool), ClientError> {
+    /// Begins TLS if there are settings for it, and chooses the export; also whether the server replies in structure.
+    pub(super) fn negotiate(
+        &mut self,
+        name: &str,
+        tls: Option<&TlsSettings>,
+    ) -> Result<(Export, bool), ClientError> {
+        self.greet()?;
+        if let Some(tls) = tls {
+            self.start_tls(tls)?;
+        }
+        self.choose(name)
+    }
+
+    fn greet(&mut self) -> Result<(), ClientError> {
         let greeting = self.receive(GREETING_SIZE)?;
         if u64_at(&greeting, 0) != NBD_MAGIC || u64_at(&greeting, 8) != OPTION_MAGIC {
             return Err(self.socket.protocol("it does not greet as a newstyle NBD server"));
@@ -48,7 +61,41 @@ impl<'a> Handshake<'a> {
             return Err(self.socket.protocol("it does not speak fixed newstyle"));
         }
         let flags = flags & (handshake_flag::FIXED_NEWSTYLE | handshake_flag::NO_ZEROES);
-        self.send(&u32::from(flags).to_be_bytes())?;
+        self.send(&u32::from(flags).to_be_bytes())
+    }
+
+    /// Everything that was agreed before TLS is forgotten, so nothing but the flags comes before it. Without TLS there is
+    /// no connection.
+    fn start_tls(&mut self, settings: &TlsSettings) -> Result<(), ClientError> {
+        self.option(option::START_TLS, &[])?;
+        let (kind, data) = self.answer(option::START_TLS)?;
+        match kind {
+            option_reply::ACK => {}
+            kind if kind >> 31 == 1 => {
+                let reason = match kind {
+                    option_reply::ERROR_SHUTDOWN => "it is shutting down",
+                    _ => {
+                        "it has no TLS; write nbd:// in place of nbds:// for a connection without encryption"
+                    }
+                };
+                let message = String::from_utf8_lossy(&data);
+                let reason =
+                    if message.is_empty() { reason.to_owned() } else { format!("{reason} ({message})") };
+                return Err(ClientError::Refused { server: self.socket.server(), reason });
+            }
+            kind => return Err(self.socket.protocol(format!("answer {kind} to NBD_OPT_STARTTLS"))),
+        }
+        self.socket.begin_tls(settings)?;
+        loop {
+            match self.socket.continue_tls()? {
+                Progress::Complete => return Ok(()),
+                Progress::Receive => self.wait(false)?,
+                Progress::Send => self.wait(true)?,
+            }
+        }
+    }
+
+    fn choose(&mut self, name: &str) -> Result<(Export, bool), ClientError> {
         self.option(option::STRUCTURED_REPLY, &[])?;
         let (kind, _) = self.answer(option::STRUCTURED_REPLY)?;
         let structured = kind == option_reply::ACK;
@@ -106,6 +153,9 @@ impl<'a> Handshake<'a> {
         let message = String::from_utf8_lossy(data);
         let reason = match kind {
             option_reply::ERROR_UNKNOWN => format!("it has no export `{name}`"),
+            option_reply::ERROR_TLS_REQUIRED => {
+                "it requires TLS; write nbds:// in place of nbd://, with tls-certificates=FOLDER".to_owned()
+            }
             option_reply::ERROR_UNSUPPORTED => "it is too old: it does not know NBD_OPT_GO".to_owned(),
             option_reply::ERROR_SHUTDOWN => "it is shutting down".to_owned(),
             kind if kind >> 31 == 1 => format!("error {}", kind & 0x7fff_ffff),
@@ -115,7 +165,7 @@ impl<'a> Handshake<'a> {
         ClientError::Refused { server: self.socket.server(), reason }
     }
 
-    fn option(&self, kind: u32, data: &[u8]) -> Result<(), ClientError> {
+    fn option(&mut self, kind: u32, data: &[u8]) -> Result<(), ClientError> {
         let mut bytes = OPTION_MAGIC.to_be_bytes().to_vec();
         bytes.extend(kind.to_be_bytes());
         bytes.extend((data.len() as u32).to_be_bytes());
@@ -123,7 +173,7 @@ impl<'a> Handshake<'a> {
         self.send(&bytes)
     }
 
-    fn answer(&self, option: u32) -> Result<(u32, Vec<u8>), ClientError> {
+    fn answer(&mut self, option: u32) -> Result<(u32, Vec<u8>), ClientError> {
         let head = self.receive(OPTION_REPLY_SIZE)?;
         if u64_at(&head, 0) != OPTION_REPLY_MAGIC || u32_at(&head, 8) != option {
             return Err(self.socket.protocol(format!("no answer to option {option}")));
@@ -137,7 +187,7 @@ impl<'a> Handshake<'a> {
         Ok((kind, self.receive(length)?))
     }
 
-    fn receive(&self, count: usize) -> Result<Vec<u8>, ClientError> {
+    fn receive(&mut self, count: usize) -> Result<Vec<u8>, ClientError> {
         let mut bytes = vec![0; count];
         let mut filled = 0;
         while filled < count {
@@ -149,14 +199,17 @@ impl<'a> Handshake<'a> {
         Ok(bytes)
     }
 
-    fn send(&self, mut bytes: &[u8]) -> Result<(), ClientError> {
-        while !bytes.is_empty() {
-            match self.socket.send([bytes, &[]], 0)? {
-                0 => self.wait(true)?,
-                count => bytes = &bytes[count..],
+    fn send(&mut self, mut bytes: &[u8]) -> Result<(), ClientError> {
+        loop {
+            let count = self.socket.send([bytes, &[]], 0)?;
+            bytes = &bytes[count..];
+            if bytes.is_empty() && self.socket.is_sent() {
+                return Ok(());
+            }
+            if count == 0 {
+                self.wait(true)?;
             }
         }
-        Ok(())
     }
 
     fn wait(&self, sending: bool) -> Result<(), ClientError> {

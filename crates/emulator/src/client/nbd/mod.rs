@@ -4,8 +4,9 @@
 //! submit ─▶ [ head | data ] ─▶ socket ─▶ replies in any order ─▶ collect
 //! ```
 //! # Scope and limits
-//! Fixed newstyle negotiation of one export over a unix socket or TCP; simple and structured replies, in
-//! chunks of any number and order; flush, FUA, trim, write zeroes. No TLS, no block status, no extended
+//! Fixed newstyle negotiation of one export over a unix socket or TCP, with TLS if the URI names it; simple and
+//! structured replies, in chunks of any number and order; flush, FUA, trim, write zeroes. TLS is with certificates and begins
+//! before anything else is agreed. A URI with TLS gets no connection without it. No block status, no extended
 //! headers. Every length that a server names is bounded before memory is taken for it; a server that breaks
 //! the protocol or dies ends the connection with an error that gives the reason. While a request does not fit
 //! into the socket, replies are received, so that two full sockets never wait for each other.
@@ -18,6 +19,8 @@
 mod handshake;
 mod replies;
 mod socket;
+mod tls;
+mod transport;
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -25,7 +28,8 @@ use seeklab_core::{HostRequest, Instant, Operation};
 
 use self::handshake::Handshake;
 use self::replies::Replies;
-use self::socket::Socket;
+use self::tls::TlsSettings;
+use self::transport::Transport;
 use super::{ClientError, Command, Patience, Reply};
 use crate::clock::Clock;
 use crate::frontend::nbd::Uri;
@@ -61,7 +65,9 @@ pub struct Export {
 /// A connection to an NBD server.
 #[derive(Debug)]
 pub struct Client {
-    socket: Socket,
+    socket: Transport,
+    /// Settings of TLS, if the URI has it.
+    tls: Option<TlsSettings>,
     clock: Clock,
     export: Export,
     is_structured: bool,
@@ -83,7 +89,8 @@ impl Client {
     /// Connects and chooses the export that the URI names. Stamps will be on `clock`.
     ///
     /// # Errors
-    /// If nobody answers there, or no NBD server, or the export is refused.
+    /// If nobody answers there, or no NBD server, or the export is refused. With TLS also, if certificates cannot be read, the
+    /// server has no TLS, or one side refuses the certificate of the other.
     pub fn connect(uri: &Uri, clock: Clock) -> Result<Self, ClientError> {
         Self::connect_unless(uri, clock, &|| false)
     }
@@ -98,11 +105,13 @@ impl Client {
         clock: Clock,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<Self, ClientError> {
-        let (Uri::Unix { export, .. } | Uri::Tcp { export, .. }) = uri;
-        let socket = Socket::connect(uri)?;
-        let (export, is_structured) = Handshake::new(&socket, clock, is_stopped).negotiate(export)?;
+        let tls = TlsSettings::of(uri)?;
+        let mut socket = Transport::connect(uri)?;
+        let chosen = Handshake::new(&mut socket, clock, is_stopped).negotiate(uri.export(), tls.as_ref());
+        let (export, is_structured) = chosen.map_err(|error| socket.first_failure(error))?;
         Ok(Self {
             socket,
+            tls,
             clock,
             export,
             is_structured,
@@ -122,7 +131,7 @@ impl Client {
         self.replies.abandon(GONE, self.clock.now());
     }
 
-    /// Connects again, to the same export.
+    /// Connects again, to the same export, with the same certificates.
     ///
     /// # Errors
     /// As [`connect`](Self::connect), and if the export is another one. The client keeps its old connection.
@@ -131,9 +140,9 @@ impl Client {
     /// If requests are outstanding.
     pub fn reconnect(&mut self, uri: &Uri) -> Result<(), ClientError> {
         assert_eq!(self.outstanding(), 0, "replies to outstanding requests come over the old connection");
-        let (Uri::Unix { export: name, .. } | Uri::Tcp { export: name, .. }) = uri;
-        let socket = Socket::connect(uri)?;
-        let (export, is_structured) = Handshake::new(&socket, self.clock, &|| false).negotiate(name)?;
+        let mut socket = Transport::connect(uri)?;
+        let (export, is_structured) =
+            Handshake::new(&mut socket, self.clock, &|| false).negotiate(uri.export(), self.tls.as_ref())?;
         if export != self.export {
             return Err(socket.protocol("its export is not the one that it had before"));
         }
@@ -287,7 +296,9 @@ impl Client {
         let mut head = [0; REQUEST_SIZE];
         head[..4].copy_from_slice(&REQUEST_MAGIC.to_be_bytes());
         head[6..8].copy_from_slice(&command::DISCONNECT.to_be_bytes());
-        self.send(&head, &[])
+        self.send(&head, &[])?;
+        self.socket.close();
+        Ok(())
     }
 
     fn call(&mut self, command: Command<'_>, buffer: &mut [u8]) -> Result<HostRequest, ClientError> {
@@ -359,7 +370,7 @@ impl Client {
             if head.is_empty() {
                 (head, data) = (data, &[]);
             }
-            if head.is_empty() {
+            if head.is_empty() && self.socket.is_sent() {
                 return Ok(());
             }
             // The server may itself be waiting for its replies to be taken.

@@ -2,6 +2,7 @@
 //! clients that people use.
 
 mod builtin;
+mod certificates;
 mod client;
 mod hostile;
 mod jobs;
@@ -11,3 +12,6 @@ mod protocol;
 mod real_clients;
 mod serving;
 mod supervision;
+mod tls;
+mod tls_hostile;
+mod tls_server;

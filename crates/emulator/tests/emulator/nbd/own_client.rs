@@ -23,7 +23,7 @@ fn uri_of(path: &Path, export: &str) -> Uri {
 }
 
 /// Everything that a client can ask, on the first mebibyte.
-fn exercise(client: &mut Client) {
+pub(crate) fn exercise(client: &mut Client) {
     let data: Vec<u8> = (0..1u32 << 20).map(|at| (at * 7 + (at >> 9)) as u8).collect();
     let written = client.write(0, &data, false).expect("it is written");
     assert_eq!((written.op, written.offset_bytes, written.length_bytes), (Operation::Write, 0, 1 << 20));
@@ -223,7 +223,7 @@ fn closed_connection_is_detected() {
 }
 
 /// A server program that is ended with the test.
-struct Ended(Child);
+pub(crate) struct Ended(pub(crate) Child);
 
 impl Drop for Ended {
     fn drop(&mut self) {
@@ -233,7 +233,7 @@ impl Drop for Ended {
 }
 
 /// Starts a server that listens at `socket`, and waits until it does; `None` if it is not installed.
-fn start(program: &mut Program, socket: &Path, test: &str) -> Option<Ended> {
+pub(crate) fn start(program: &mut Program, socket: &Path, test: &str) -> Option<Ended> {
     let name = program.get_program().to_owned();
     let Ok(child) = program.stdout(Stdio::null()).stderr(Stdio::null()).spawn() else {
         eprintln!("skipped: {test} needs {name:?} (Debian: nbdkit, qemu-utils)");
