@@ -1,4 +1,4 @@
-//! Exports of NBD servers, over a unix socket or TCP: one connection for each thread, many requests outstanding.
+//! Exports of NBD servers, over a unix socket or TCP, with or without TLS: one connection for each thread, many requests outstanding.
 //!
 //! # Scope and limits
 //! When the server closes the connection, or a request exceeds its time limit, the outstanding requests fail with the
@@ -22,14 +22,9 @@ use super::{
 /// Its line in the list of targets.
 pub(super) const KIND: TargetKind = TargetKind {
     name: "nbd",
-    form: "nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH",
+    form: "nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH; with TLS nbds:// and nbds+unix://",
     meaning: "An export of an NBD server",
-    matches: |address| {
-        ["nbd://", "nbd+unix://", "nbds://"]
-            .iter()
-            .any(|scheme| address.starts_with(scheme))
-            .then_some(address)
-    },
+    matches: |address| Uri::SCHEMES.iter().any(|scheme| address.starts_with(scheme)).then_some(address),
     holds_data: true,
     is_virtual: false,
     open,
@@ -61,6 +56,9 @@ fn open(address: &str, opening: &Opening<'_>) -> Result<Box<dyn Target>, TargetE
     let buffers = Buffers::new(1, options.prepared_bytes, false, options.writes, options.seed);
     let mut facts = TargetFacts::new(space, options.outstanding_max);
     facts.limits = limits(export);
+    if uri.tls().is_some_and(|tls| tls.accepts_any_server) {
+        facts.notes.push("The certificate of the server was not verified (tls-verify-peer=0).".to_owned());
+    }
     Ok(Box::new(Nbd {
         uri,
         facts,
@@ -147,9 +145,7 @@ impl Nbd {
                 self.away = None;
                 self.reconnections += 1;
             }
-            Err(error @ (ClientError::Refused { .. } | ClientError::Protocol { .. })) => {
-                return Err(error.into());
-            }
+            Err(error) if error.is_permanent() => return Err(error.into()),
             Err(_) => {
                 let back_off = (away.back_off * 2).min(BACK_OFF_MAX);
                 self.away = Some(Away { next_attempt: self.clock.now() + away.back_off, back_off });

@@ -1,7 +1,10 @@
 //! The `seeklab` command from end to end: real files, exit codes, what is on stdout and on stderr.
 
 mod bench;
+mod bench_tls;
 mod bench_ui;
+#[path = "../../../emulator/tests/emulator/nbd/certificates.rs"]
+mod certificates;
 mod clones;
 mod completion;
 mod conversions;
