@@ -1,4 +1,4 @@
-//! What a client needs for TLS: authorities that it trusts, the name that it expects, and its own certificate.
+//! Settings of TLS: authorities that are trusted, the name that is expected, and the certificate of the client.
 
 use std::fmt;
 use std::io;
