@@ -1,6 +1,7 @@
 //! Running the steps of a recording whose files, threads and actions are any bytes.
 #![no_main]
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use seeklab_core::{ByteSize, Duration, Seed};
@@ -62,7 +63,7 @@ fn action(numbers: &mut Numbers, files: &[RecordedFile], threads: u32) -> Record
     let first = numbers.below(all);
     let pages = numbers.below(all - first) + 1;
     let address = numbers.any();
-    match numbers.byte() % 15 {
+    match numbers.byte() % 17 {
         0 => RecordedAction::Read { file, first, pages, requested: pages + numbers.below(9) },
         1 => RecordedAction::Fault { file, page: first },
         2 | 3 => {
@@ -78,6 +79,15 @@ fn action(numbers: &mut Numbers, files: &[RecordedFile], threads: u32) -> Record
         10 => RecordedAction::Lose { file, first, pages },
         11 => RecordedAction::Delete { file },
         12 => RecordedAction::Sequential { file },
+        14 => {
+            let queue = NonZeroU32::new(numbers.below(4));
+            let (first, sectors) = (numbers.any() % 50_000, numbers.below(u32::MAX));
+            RecordedAction::Direct { file, first, sectors, writes: numbers.byte() % 2 == 1, queue }
+        }
+        15 => {
+            let queue = NonZeroU32::MIN.saturating_add(numbers.below(3));
+            RecordedAction::Reap { queue, transfers: numbers.below(5) }
+        }
         13 => RecordedAction::Sleep { time: Duration::from_ns(numbers.any()) },
         _ => RecordedAction::Start { thread: numbers.below(threads) },
     }

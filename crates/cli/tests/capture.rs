@@ -332,6 +332,7 @@ fn time_of_a_copy_is_divided_completely() {
     }
     let trace_info = &result["trace"];
     assert_eq!(trace_info["lost_events"], 0);
+    assert!(trace_info["unknown_pct"].as_f64().is_some_and(|pct| pct <= 1.0), "{trace_info}");
     let number = |value: &serde_json::Value| value.as_f64().unwrap();
     let sum = |process: &serde_json::Value| -> f64 {
         let waits: f64 = process["waits"].as_object().unwrap().values().map(&number).sum();
@@ -380,6 +381,55 @@ fn time_of_a_copy_is_divided_completely() {
     assert_eq!(requests["traces"][0]["requests"], trace_info["requests"]);
     assert!(requests["traces"][0]["reads"].as_u64().unwrap() >= 40);
     assert!(requests["traces"][0]["writes"].as_u64().unwrap() >= 1);
+}
+
+/// Operation, address and length of the requests of a CSV trace that are longer than `blocks`, sorted.
+fn long_requests(trace: &Path, blocks: u64) -> Vec<(String, u64, u64)> {
+    let text = std::fs::read_to_string(trace).unwrap();
+    let mut lines = text.lines().filter(|line| !line.starts_with('#'));
+    let names: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let place = |name| names.iter().position(|column| *column == name).unwrap();
+    let (op, lbn, length) = (place("op"), place("lbn"), place("blocks"));
+    let request = |line: &str| {
+        let cells: Vec<&str> = line.split(',').collect();
+        (cells[op].to_owned(), cells[lbn].parse().unwrap(), cells[length].parse().unwrap())
+    };
+    let mut requests: Vec<(String, u64, u64)> = lines.map(request).filter(|row| row.2 > blocks).collect();
+    requests.sort();
+    requests
+}
+
+#[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
+fn transfers_past_the_page_cache_are_predicted_with_their_places() {
+    let Some(file_system) = FileSystem::new("ext2") else { return };
+    let source = file_system.folder.path().join("a");
+    std::fs::write(&source, vec![7; 1 << 20]).unwrap();
+    file_system.cool();
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (device, trace) = (file_system.device.path.to_str().unwrap(), path("direct.sys"));
+    // The same is read twice, so a page cache would hide half of it. Half of what was read is written over.
+    let a = source.display();
+    let read = format!("dd if={a} of=/dev/null bs=64k iflag=direct status=none");
+    let write = format!("dd if=/dev/zero of={a} bs=64k count=8 seek=4 oflag=direct conv=notrunc status=none");
+    let commands = format!("{read} && {read} && {write}");
+    let output =
+        seeklab(&["capture", "--system", device, "-o", &trace, "--json", "--", "sh", "-c", &commands]);
+    let result = document(&output);
+    assert!(output.status.success(), "{result}: {}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(result["trace"]["events_by_kind"]["direct"], 16 + 16 + 8, "{result}");
+    let waits = &result["trace"]["task"]["waits"];
+    assert!(waits["data_read_s"].as_f64() > Some(0.0), "{waits}");
+    let (measured, predicted) = (path("measured.csv"), path("predicted.csv"));
+    let requests = format!("{trace}/requests.parquet");
+    assert!(seeklab(&["trace", "convert", &requests, &measured]).status.success());
+    let simulated = seeklab(&["simulate", "cheetah-36es", "--workload", &trace, "--out", &predicted]);
+    assert!(simulated.status.success(), "{}", String::from_utf8_lossy(&simulated.stderr));
+    let (measured, predicted) = (long_requests(measured.as_ref(), 8), long_requests(predicted.as_ref(), 8));
+    // ext2 has blocks of addresses among those of data, at which a transfer is cut.
+    assert!(measured.len() >= 40, "{measured:?}");
+    assert_eq!(predicted, measured);
 }
 
 #[test]

@@ -48,8 +48,10 @@ impl Thread {
                 self.call = row.call.map(|call| (call, self.job.processor));
                 (self.has_read, self.has_written) = (false, false);
             }
-            StepEvent::FileRead | StepEvent::DeviceRead if here => self.has_read = true,
-            StepEvent::FileWrite if here => self.has_written = true,
+            StepEvent::FileRead | StepEvent::DirectRead | StepEvent::DeviceRead if here => {
+                self.has_read = true
+            }
+            StepEvent::FileWrite | StepEvent::DirectWrite if here => self.has_written = true,
             StepEvent::CallExit => self.end_call(row, calls),
             _ => {}
         }
@@ -151,6 +153,7 @@ mod tests {
             other_thread: None,
             wait_ns: None,
             cause: None,
+            is_async: None,
         }
     }
 

@@ -53,7 +53,7 @@ names! {
         DataRead = "data_read",
         /// Metadata of a file system.
         MetadataRead = "metadata_read",
-        /// A direct transfer; the operation is that of its request.
+        /// A transfer past the page cache. Its operation is that of the request, else of the last such transfer of the thread.
         Direct = "direct",
         /// End of a write.
         Write = "write",
@@ -77,7 +77,7 @@ names! {
 }
 
 /// Functions of the kernel and the cause of a wait in them or in what they call.
-const MARKERS: [(&str, StackCause); 73] = [
+const MARKERS: [(&str, StackCause); 75] = [
     ("__bh_read", StackCause::MetadataRead),
     ("__bh_read_batch", StackCause::MetadataRead),
     ("__blkdev_direct_IO", StackCause::Direct),
@@ -123,6 +123,7 @@ const MARKERS: [(&str, StackCause); 73] = [
     ("futex_wait", StackCause::Process),
     ("futex_wait_queue", StackCause::Process),
     ("hrtimer_nanosleep", StackCause::Timer),
+    ("io_cqring_wait", StackCause::Direct),
     ("iomap_dio_complete", StackCause::Direct),
     ("jbd2_journal_lock_updates", StackCause::Journal),
     ("jbd2_log_wait_commit", StackCause::Journal),
@@ -133,6 +134,7 @@ const MARKERS: [(&str, StackCause); 73] = [
     ("pipe_write", StackCause::Process),
     ("rcu_barrier", StackCause::Process),
     ("read_cache_folio", StackCause::DataRead),
+    ("read_events", StackCause::Direct),
     ("reclaim_throttle", StackCause::Memory),
     ("rq_qos_wait", StackCause::Queue),
     ("rwsem_down_read_slowpath", StackCause::Process),

@@ -135,6 +135,7 @@ impl EventKind {
             Self::FileRead(_) => "file_read",
             Self::FileFault(_) => "file_fault",
             Self::FileWrite(_) => "file_write",
+            Self::Direct { .. } => "direct",
             Self::FileDelete { .. } => "file_delete",
             Self::DeviceRead { .. } => "device_read",
             Self::Buffer { is_dirtied: false, .. } => "buffer_read",
@@ -221,6 +222,15 @@ pub enum EventKind {
     FileFault(FileRange),
     /// The current thread writes a file through the page cache.
     FileWrite(FileRange),
+    /// The current thread transfers a part of a file past the page cache.
+    Direct {
+        /// The part.
+        range: FileRange,
+        /// True for a write.
+        writes: bool,
+        /// True if the thread does not wait for the transfer.
+        is_async: bool,
+    },
     /// The current thread removes the last use of a file without a name.
     FileDelete {
         /// Device of the file system.

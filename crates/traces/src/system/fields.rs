@@ -2,7 +2,7 @@
 
 use seeklab_core::ProcessName;
 
-use super::event::{EventKind, FileExtent, RunState};
+use super::event::{EventKind, FileExtent, FileRange, RunState};
 use crate::event::pairing::SECTOR_BYTES;
 
 /// Flag of clone(2) that makes a thread of the same process.
@@ -22,6 +22,10 @@ const STATES_MASK: u64 = 0xff;
 pub(crate) const PAGE_BYTES: u64 = 4096;
 /// State of an extent: blocks are there, and their place is known.
 pub(crate) const EXTENT_PLACED: u64 = 0b11;
+/// Flag of an operation of the kernel (`ki_flags`) that writes: `IOCB_WRITE`.
+pub(crate) const OPERATION_WRITES: u64 = 1 << 18;
+/// Flag of a transfer past the page cache that the kernel waits for: `IOMAP_DIO_FORCE_WAIT`.
+pub(crate) const DIRECT_AWAITED: u64 = 1;
 /// Functions that do the work of the loop driver.
 const LOOP_WORK: [&str; 2] = ["loop_rootcg_workfn", "loop_workfn"];
 
@@ -49,6 +53,30 @@ pub(crate) fn program_name(path: &[u8]) -> ProcessName {
     let length = name.len().min(15);
     bytes[..length].copy_from_slice(&name[..length]);
     ProcessName(bytes)
+}
+
+/// A transfer past the page cache, as the kernel begins it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DirectTransfer {
+    pub(crate) range: FileRange,
+    /// Size of the file.
+    pub(crate) file_bytes: u64,
+    pub(crate) writes: bool,
+    /// True if the call returns before the transfer ends, unless the kernel waits for it.
+    pub(crate) is_async: bool,
+    /// True if the kernel waits for it anyway: it prolongs the file, or does not keep to blocks.
+    pub(crate) is_awaited: bool,
+}
+
+/// A transfer past the page cache. A read transfers nothing behind the block that has the end of the file.
+pub(crate) fn direct(transfer: DirectTransfer) -> Option<EventKind> {
+    let DirectTransfer { mut range, file_bytes, writes, is_async, is_awaited } = transfer;
+    if !writes {
+        let end = file_bytes.checked_next_multiple_of(PAGE_BYTES).unwrap_or(u64::MAX);
+        range.length_bytes = range.length_bytes.min(end.saturating_sub(range.offset_bytes));
+    }
+    let is_async = is_async && !is_awaited;
+    (range.length_bytes > 0).then_some(EventKind::Direct { range, writes, is_async })
 }
 
 /// A file that leaves the memory. With a name (`nlink`), it only does that.
@@ -93,5 +121,19 @@ mod tests {
         assert_eq!(run_state(0x80), RunState::Idle);
         assert_eq!(run_state(0x20), RunState::Ended);
         assert_eq!(run_state(4), RunState::Stopped);
+    }
+
+    #[test]
+    fn direct_read_ends_with_the_last_block_of_the_file() {
+        let part = |offset_bytes, length_bytes, writes, is_awaited| {
+            let range = FileRange { device: 1, inode: 2, offset_bytes, length_bytes };
+            let kind =
+                direct(DirectTransfer { range, file_bytes: 5000, writes, is_async: true, is_awaited })?;
+            let EventKind::Direct { range, is_async, .. } = kind else { unreachable!("it is direct") };
+            Some((range.offset_bytes, range.length_bytes, is_async))
+        };
+        assert_eq!(part(4096, 65_536, false, false), Some((4096, 4096, true)));
+        assert_eq!(part(8192, 512, false, false), None);
+        assert_eq!(part(8192, 512, true, true), Some((8192, 512, false)));
     }
 }

@@ -42,6 +42,10 @@ names! {
         FileFault = "file_fault",
         /// Writes a file through the page cache.
         FileWrite = "file_write",
+        /// Reads a file past the page cache (`O_DIRECT`).
+        DirectRead = "direct_read",
+        /// Writes a file past the page cache (`O_DIRECT`).
+        DirectWrite = "direct_write",
         /// Removes the last use of a file without a name. Another file may get its inode.
         FileDelete = "file_delete",
         /// Submits a read to the device, before it joins others.
@@ -175,6 +179,8 @@ rows! {
         /// Cause of the wait: another process, a timer, another device, or the world outside. Other waits are effects
         /// and not part of the sequence.
         cause: Option<WaitCause>,
+        /// True if the thread does not wait for a transfer past the page cache, as with libaio and io_uring.
+        is_async: Option<bool>,
     }
 }
 

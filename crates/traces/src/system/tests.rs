@@ -77,6 +77,13 @@ fn waits(rows: &[Output]) -> Vec<WaitRow> {
     rows.iter().filter_map(|row| if let Output::Wait(row) = row { Some(*row) } else { None }).collect()
 }
 
+fn step_of(row: &Output) -> Option<StepRow> {
+    match row {
+        Output::Step(row) => Some(*row),
+        _ => None,
+    }
+}
+
 fn cpus(rows: &[Output]) -> Vec<CpuRow> {
     rows.iter().filter_map(|row| if let Output::Cpu(row) = row { Some(*row) } else { None }).collect()
 }
@@ -219,6 +226,35 @@ fn causes_of_waits_follow_stack_waker_and_device() {
         let (rows, _) = host.finish(20);
         let [wait] = waits(&rows)[..] else { panic!("case {index}: {rows:?}") };
         assert_eq!((wait.cause, wait.wait_ns, wait.ready_ns), (expected, 6, 1), "case {index}: {wait:?}");
+        check_sums(&rows);
+    }
+}
+
+#[test]
+fn wait_for_a_transfer_past_the_page_cache_is_for_the_device_whoever_wakes() {
+    let range = FileRange { device: 7 << 20, inode: 3, offset_bytes: 512, length_bytes: 1024 };
+    for (writes, expected) in [(false, WaitCause::DataRead), (true, WaitCause::Write)] {
+        let mut host = Host::new();
+        host.at(0, 0, 5, EventKind::Fork { child: 10, is_thread: false })
+            .at(1, 0, 5, switch(5, RunState::Interruptible, 10))
+            .at(4, 0, 10, EventKind::Direct { range, writes, is_async: true })
+            .at(5, 0, 10, switch(10, RunState::Interruptible, 77))
+            .at(5, 0, 10, EventKind::Stack(StackCause::Direct))
+            // Thread 77 of the kernel completes the transfer.
+            .at(9, 0, 77, EventKind::Waking { thread: 10 })
+            .at(10, 0, 77, switch(77, RunState::Idle, 10))
+            .at(12, 0, 10, switch(10, RunState::Ended, 0));
+        let (rows, _) = host.finish(20);
+        let [wait] = waits(&rows)[..] else { panic!("{rows:?}") };
+        assert_eq!((wait.cause, wait.wait_ns), (expected, 4));
+        let steps: Vec<StepRow> = rows.iter().filter_map(step_of).collect();
+        // The wait is an effect, and no step.
+        let events: Vec<StepEvent> = steps.iter().map(|step| step.event).collect();
+        let direct = if writes { StepEvent::DirectWrite } else { StepEvent::DirectRead };
+        assert_eq!(events, [direct, StepEvent::Exit]);
+        let [step, ..] = steps[..] else { unreachable!("there are two") };
+        assert_eq!((step.inode, step.offset_bytes, step.length_bytes), (Some(3), Some(512), Some(1024)));
+        assert_eq!((step.is_async, step.computing_ns), (Some(true), 3));
         check_sums(&rows);
     }
 }
@@ -454,6 +490,11 @@ fn any_kind() -> impl Strategy<Value = EventKind> {
         (source.clone(), 0_u16..3).prop_map(|(source, number)| EventKind::InterruptEnter { source, number }),
         (source, 0_u16..3).prop_map(|(source, number)| EventKind::InterruptExit { source, number }),
         prop::sample::select(StackCause::ALL).prop_map(EventKind::Stack),
+        any::<(bool, bool)>().prop_map(|(writes, is_async)| EventKind::Direct {
+            range: FileRange { device: 7 << 20, inode: 3, offset_bytes: 0, length_bytes: 4096 },
+            writes,
+            is_async,
+        }),
         (0_u16..300).prop_map(|call| EventKind::CallEnter { call, arguments: [0; 4] }),
         (0_u16..300).prop_map(|call| EventKind::CallExit { call, result: 0 }),
         any::<bool>().prop_map(|loops| EventKind::WorkStart(if loops {

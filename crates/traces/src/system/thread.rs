@@ -51,6 +51,8 @@ pub(super) struct OpenWait {
     pub(super) stack: Option<StackCause>,
     pub(super) wake: Option<Wake>,
     pub(super) call: Option<u16>,
+    /// True if the last transfer of the thread past the page cache was a write.
+    pub(super) direct_writes: Option<bool>,
 }
 
 /// A thread of the host.
@@ -69,6 +71,8 @@ pub(super) struct Thread {
     pub(super) call: Option<u16>,
     /// Device of the file system that it used last.
     pub(super) device: Option<u32>,
+    /// True if its last transfer past the page cache was a write.
+    pub(super) direct_writes: Option<bool>,
     /// Cause of the wait that begins with the next switch.
     pub(super) stack: Option<StackCause>,
     /// True if the kernel made it wait since it made too many pages dirty.
@@ -99,6 +103,7 @@ impl Thread {
             early_wake: None,
             call: None,
             device: None,
+            direct_writes: None,
             stack: None,
             is_throttled: false,
             step_ns: 0,
@@ -149,7 +154,8 @@ impl Thread {
         let stack = self.stack.take().or(throttle);
         self.state = State::Waiting;
         self.since_ns = now_ns;
-        self.wait = Some(OpenWait { begin_ns: now_ns, state, stack, wake: None, call: self.call });
+        let (call, direct_writes) = (self.call, self.direct_writes);
+        self.wait = Some(OpenWait { begin_ns: now_ns, state, stack, wake: None, call, direct_writes });
     }
 
     /// Accounts for the ready time up to now.
@@ -231,7 +237,14 @@ impl OpenWait {
                 _ => WaitCause::Process,
             },
             Some(StackCause::Timer) => WaitCause::Timer,
-            Some(StackCause::Direct | StackCause::Unknown) | None => self.cause_by_wake(is_elsewhere),
+            Some(StackCause::Direct) => match (self.wake.map(|wake| wake.waker), self.direct_writes) {
+                // Work of the kernel completes what changes the file, and wakes the thread.
+                (Some(Waker::Thread | Waker::Interrupt), Some(writes)) => {
+                    here(if writes { WaitCause::Write } else { WaitCause::DataRead })
+                }
+                _ => self.cause_by_wake(is_elsewhere),
+            },
+            Some(StackCause::Unknown) | None => self.cause_by_wake(is_elsewhere),
         }
     }
 

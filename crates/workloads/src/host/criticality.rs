@@ -18,6 +18,8 @@ pub(super) enum Owner {
     Frame(u32),
     /// A process that waits for requests past the page cache.
     Process(u32),
+    /// An asynchronous transfer past the page cache.
+    Transfer(u32),
     /// Nobody waits.
     Nobody,
 }

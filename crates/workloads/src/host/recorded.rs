@@ -7,6 +7,7 @@
 //! processes. Requests, waits for I/O and their lengths are not part of a recording, so a prediction cannot depend on
 //! them.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use seeklab_core::Duration;
@@ -133,6 +134,26 @@ pub enum RecordedAction {
         keeps_first: bool,
         /// True if the last block holds data that the write leaves.
         keeps_last: bool,
+    },
+    /// Transfers a part of a file past the page cache (`O_DIRECT`).
+    Direct {
+        /// Number of the file.
+        file: u32,
+        /// First sector of the part within the file, of 512 B.
+        first: u64,
+        /// Number of sectors.
+        sectors: u32,
+        /// True for a write.
+        writes: bool,
+        /// Queue in which the transfer ends. Without one, the thread waits for the transfer.
+        queue: Option<NonZeroU32>,
+    },
+    /// Waits until so many transfers of a queue are complete, and takes them out of it.
+    Reap {
+        /// Number of the queue.
+        queue: NonZeroU32,
+        /// Number of transfers.
+        transfers: u32,
     },
     /// Deletes a file: its blocks leave the page cache unwritten. Waits for those that are being transferred.
     Delete {

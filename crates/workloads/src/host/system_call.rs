@@ -482,6 +482,7 @@ impl Host {
         let is_noncritical = request.class == Criticality::TimeNoncritical && !request.is_awaited;
         match request.owner {
             Owner::Nobody => {}
+            Owner::Transfer(transfer) => self.complete_transfer(transfer, number, is_ok),
             Owner::Process(pid) => {
                 let process = &mut self.processes[pid as usize];
                 process.is_failed |= !is_ok;

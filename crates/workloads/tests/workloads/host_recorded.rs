@@ -1,5 +1,6 @@
 //! Programs of a recording on the host.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -232,6 +233,13 @@ fn action() -> impl Strategy<Value = RecordedAction> {
             .prop_map(|(at, dirties, present)| metadata(at, dirties, present)),
         (0_u64..99).prop_map(|address| RecordedAction::MetadataAhead { address, pages: 9 }),
         Just(RecordedAction::Sequential { file: 0 }),
+        (0_u64..600, 1_u32..99, any::<bool>(), 0_u32..3).prop_map(|(first, sectors, writes, queue)| direct(
+            first,
+            sectors,
+            writes,
+            Some(queue)
+        )
+        .1),
         Just(RecordedAction::Delete { file: 0 }),
         Just(RecordedAction::SyncFile { file: 0 }),
         Just(RecordedAction::SyncAll),
@@ -320,4 +328,77 @@ fn clean_pages_that_the_machine_takes_are_read_again() {
     // The dirty block stays.
     let expected = [(Operation::Read, 1000, 4), (Operation::Read, 1001, 2), (Operation::Write, 1000, 1)];
     assert_eq!(requests(&run), expected);
+}
+
+fn direct(first: u64, sectors: u32, writes: bool, queue: Option<u32>) -> (u64, RecordedAction) {
+    let queue = queue.and_then(NonZeroU32::new);
+    (1_000, RecordedAction::Direct { file: 0, first, sectors, writes, queue })
+}
+
+fn reap(transfers: u32) -> (u64, RecordedAction) {
+    (0, RecordedAction::Reap { queue: NonZeroU32::MIN, transfers })
+}
+
+#[test]
+fn direct_transfer_waits_for_the_device_and_leaves_the_page_cache_alone() {
+    let parts = vec![
+        RecordedExtent { first: 0, address: 1000, pages: 2 },
+        // Block 2 is a hole.
+        RecordedExtent { first: 3, address: 500, pages: 2 },
+    ];
+    let of = |steps: &[(u64, RecordedAction)]| {
+        run(
+            vec![RecordedFile { pages: 5, extents: parts.clone(), ..RecordedFile::default() }],
+            vec![thread(steps)],
+        )
+    };
+    // Twice the same: nothing of it is in memory. The unit of a request is a sector.
+    let twice = of(&[direct(1, 2, false, None), direct(1, 2, false, None)]);
+    let sectors = |run: &Run| -> Vec<(Operation, u64, u32)> {
+        run.completions.iter().map(|one| (one.request.op, one.request.lbn, one.request.blocks)).collect()
+    };
+    assert_eq!(sectors(&twice), [(Operation::Read, 8001, 2); 2]);
+    assert_eq!(twice.figures.elapsed, Duration::from_ms(2) + SERVICE * 2);
+    assert_eq!((twice.figures.io_waits, twice.figures.io_wait), (2, SERVICE * 2));
+    // One request for each place, none for the hole, and one wait.
+    let all = of(&[direct(0, 40, true, None)]);
+    assert_eq!(sectors(&all), [(Operation::Write, 8000, 16), (Operation::Write, 4000, 16)]);
+    assert_eq!(all.figures.io_waits, 1);
+    assert_eq!(sectors(&of(&[direct(16, 8, false, None), direct(400, 8, false, None)])), []);
+}
+
+#[test]
+fn direct_transfer_writes_what_is_dirty_before_and_a_write_takes_it_from_memory() {
+    let read_again = (0, read(0, 1));
+    let read_only = run(
+        vec![file(1000, 2)],
+        vec![thread(&[(0, write(0, 1, false)), direct(0, 8, false, None), read_again])],
+    );
+    let (written, got) = ((Operation::Write, 1000, 1), (Operation::Read, 1000, 1));
+    assert_eq!(requests(&read_only), [written, got]);
+    assert_eq!(read_only.figures.elapsed, Duration::from_ms(1) + SERVICE * 2);
+    let overwritten = run(
+        vec![file(1000, 2)],
+        vec![thread(&[(0, write(0, 1, false)), direct(0, 8, true, None), read_again])],
+    );
+    assert_eq!(requests(&overwritten)[..2], [written, written]);
+    assert_eq!(overwritten.completions[2].request.op, Operation::Read);
+}
+
+#[test]
+fn asynchronous_transfers_overlap_until_their_completions_are_taken() {
+    let submit: Vec<_> = (0..4).map(|place| direct(place * 8, 8, false, Some(1))).collect();
+    // The device serves them one after the other.
+    let steps = [&submit[..], &[reap(1), (7_000, RecordedAction::None), reap(3)]].concat();
+    let run = run(vec![file(1000, 4)], vec![thread(&steps)]);
+    assert_eq!(run.figures.elapsed, Duration::from_ms(1) + SERVICE * 4);
+    assert_eq!((run.figures.task_cpu, run.figures.io_waits), (Duration::from_ms(11), 2));
+}
+
+#[test]
+fn thread_takes_completions_of_transfers_that_another_submits() {
+    let taking = thread(&[(0, RecordedAction::Start { thread: 1 }), reap(1), (5_000, RecordedAction::None)]);
+    let submitting = thread(&[(3_000, RecordedAction::None), direct(0, 8, true, Some(1))]);
+    let run = run(vec![file(1000, 1)], vec![taking, submitting]);
+    assert_eq!(run.figures.elapsed, Duration::from_ms(9) + SERVICE);
 }

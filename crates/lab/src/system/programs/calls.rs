@@ -16,6 +16,12 @@ pub(in crate::system) struct Calls {
     pub(super) sync_file: u16,
     pub(super) sync_data: u16,
     pub(super) advise: u16,
+    /// Calls that submit to a context of libaio, and that take completions from it.
+    submit: u16,
+    take: [u16; 2],
+    pub(super) enter_ring: u16,
+    /// Flag of open(2) for transfers past the page cache: `O_DIRECT`.
+    pub(super) open_direct: u64,
 }
 
 /// Flags of open(2) for synchronous writes: `O_DSYNC`, which `O_SYNC` contains.
@@ -23,6 +29,9 @@ pub(super) const OPEN_SYNC: u64 = 0o10000;
 
 /// Advice of posix_fadvise(2) that a file will be read in order: `POSIX_FADV_SEQUENTIAL`.
 pub(super) const ADVICE_SEQUENTIAL: u64 = 2;
+
+/// Flag of io_uring_enter(2) to wait for completions: `IORING_ENTER_GETEVENTS`.
+pub(super) const RING_WAITS: u64 = 1;
 
 impl Calls {
     const X86_64: Self = Self {
@@ -39,6 +48,11 @@ impl Calls {
         sync_file: 74,
         sync_data: 75,
         advise: 221,
+        submit: 209,
+        // io_getevents, io_pgetevents.
+        take: [208, 333],
+        enter_ring: 426,
+        open_direct: 0o40000,
     };
 
     /// Numbers of the generic table, which aarch64 and riscv64 have.
@@ -55,11 +69,19 @@ impl Calls {
         sync_file: 82,
         sync_data: 83,
         advise: 223,
+        submit: 2,
+        take: [4, 292],
+        enter_ring: 426,
+        open_direct: 0o40000,
     };
 
     /// The system calls of a machine.
     pub(in crate::system) fn of_machine(machine: &str) -> Self {
-        if machine == "x86_64" { Self::X86_64 } else { Self::GENERIC }
+        match machine {
+            "x86_64" => Self::X86_64,
+            "aarch64" => Self { open_direct: 0o200_000, ..Self::GENERIC },
+            _ => Self::GENERIC,
+        }
     }
 
     /// Returns true if the call reads a file that one of its arguments names.
@@ -70,6 +92,16 @@ impl Calls {
     /// Returns true if the call writes a file that one of its arguments names.
     pub(in crate::system) fn writes(&self, call: u16) -> bool {
         self.writes.contains(&call) || self.moves(call)
+    }
+
+    /// Returns true if the call submits transfers to the context or ring that its first argument names.
+    pub(super) fn submits(&self, call: u16) -> bool {
+        call == self.submit || call == self.enter_ring
+    }
+
+    /// Returns true if the call takes as many completions as it returns, from the context that its first argument names.
+    pub(super) fn takes(&self, call: u16) -> bool {
+        self.take.contains(&call)
     }
 
     /// Returns true if the call moves data from one descriptor to another.

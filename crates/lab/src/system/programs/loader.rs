@@ -9,12 +9,13 @@ use seeklab_traces::system::{StepEvent, WaitCause};
 use seeklab_workloads::host::{RecordedAction, RecordedStep, RecordedThread, Recording};
 
 use super::KeptWaits;
-use super::calls::{ADVICE_SEQUENTIAL, Calls, OPEN_SYNC};
+use super::calls::{ADVICE_SEQUENTIAL, Calls, OPEN_SYNC, RING_WAITS};
 use super::data_blocks::DataBlocks;
 use super::device_reads::DeviceReads;
 use super::files::{Descriptors, Files};
 use super::lost_pages::{DataReads, Lost, Write};
 use super::metadata_reads::Lookups;
+use super::queues::Queues;
 use crate::system::metadata::SystemMetadata;
 
 /// Size of a block of the file system, and of a page.
@@ -35,7 +36,7 @@ struct Thread {
     waits_ns: Vec<u64>,
     /// Waits that began before the last step.
     waits_passed: usize,
-    call: Option<(u16, [u64; 3])>,
+    call: Option<(u16, [u64; 4])>,
     /// Step that began the call.
     call_step: usize,
     lookups: Lookups,
@@ -92,6 +93,10 @@ pub(super) struct Loader {
     /// Thread, and pages that had left memory.
     lost: Vec<(usize, Lost)>,
     kept: KeptWaits,
+    queues: Queues,
+    /// Files that were opened for transfers past the page cache, and transfers of that kind.
+    direct_opens: u64,
+    direct_transfers: u64,
 }
 
 /// Programs of a trace.
@@ -101,6 +106,8 @@ pub(super) struct Loaded {
     pub(super) kept: KeptWaits,
     /// Pages that had left memory though there was room.
     pub(super) lost_pages: u64,
+    /// Files that were opened for transfers past the page cache, if the trace has no such transfer.
+    pub(super) unused_direct_opens: u64,
 }
 
 impl Loader {
@@ -142,6 +149,9 @@ impl Loader {
             dependencies: Vec::new(),
             lost: Vec::new(),
             kept: KeptWaits::default(),
+            queues: Queues::default(),
+            direct_opens: 0,
+            direct_transfers: 0,
         }
     }
 
@@ -182,7 +192,11 @@ impl Loader {
         let Some(inode) = row.inode.filter(|_| row.device == Some(self.file_system)) else { return };
         match row.event {
             StepEvent::FileDelete => self.files.delete(inode, row.time_ns),
-            StepEvent::FileRead | StepEvent::FileFault | StepEvent::FileWrite => self.data.add_file(inode),
+            StepEvent::FileRead
+            | StepEvent::FileFault
+            | StepEvent::FileWrite
+            | StepEvent::DirectRead
+            | StepEvent::DirectWrite => self.data.add_file(inode),
             _ => {}
         }
     }
@@ -219,6 +233,7 @@ impl Loader {
             StepEvent::FileRead if here => self.read(number, step, row, has_waited)?,
             StepEvent::FileFault if here => self.fault(number, row)?,
             StepEvent::FileWrite if here => self.write(number, step, row)?,
+            StepEvent::DirectRead | StepEvent::DirectWrite if here => self.direct(number, row)?,
             StepEvent::FileDelete if here => {
                 let inode = row.inode.ok_or("a `file_delete` has no inode")?;
                 RecordedAction::Delete { file: self.files.number(inode, row.time_ns) }
@@ -248,7 +263,7 @@ impl Loader {
                 _ => RecordedAction::None,
             },
             StepEvent::CallEnter => self.enter_call(number, row),
-            StepEvent::CallExit => self.exit_call(number, row),
+            StepEvent::CallExit => self.exit_call(number, step, row),
             StepEvent::Wait => self.explicit_wait(number, step, row, end_ns),
             _ => RecordedAction::None,
         };
@@ -410,6 +425,40 @@ impl Loader {
         Ok(RecordedAction::Write { file, first, pages, keeps_first, keeps_last })
     }
 
+    /// A transfer past the page cache.
+    fn direct(&mut self, number: usize, row: &StepRow) -> Result<RecordedAction, String> {
+        let (file, _, end) = self.range(row)?;
+        let state = self.files.file(file);
+        state.end = state.end.max(end);
+        self.direct_transfers += 1;
+        let writes = row.event == StepEvent::DirectWrite;
+        let Thread { process, call, .. } = self.threads[number];
+        let ring = call.filter(|(call, _)| self.calls.submits(*call)).map(|(_, arguments)| arguments[0]);
+        if ring.is_none() {
+            let argument = if writes { Calls::written_argument } else { Calls::read_argument };
+            self.describe(number, file, argument);
+        }
+        let queue = match (row.is_async == Some(true), ring) {
+            (true, ring) => {
+                let queue = self.queues.number(process, ring);
+                self.queues.submit(queue);
+                Some(queue)
+            }
+            (false, Some(ring)) => {
+                let queue = self.queues.number(process, Some(ring));
+                self.queues.complete(queue);
+                None
+            }
+            (false, None) => None,
+        };
+        let (offset, length) = (row.offset_bytes.unwrap_or(0), row.length_bytes.unwrap_or(0));
+        let first = offset / SECTOR_BYTES;
+        let sectors = offset.saturating_add(length).div_ceil(SECTOR_BYTES) - first;
+        let sectors = u32::try_from(sectors)
+            .map_err(|_| format!("a `{}` at {} ns has more than 2 TiB", row.event.name(), row.time_ns))?;
+        Ok(RecordedAction::Direct { file, first, sectors, writes, queue })
+    }
+
     /// The file of an access, its first block and the block behind its last.
     fn range(&mut self, row: &StepRow) -> Result<(u32, u64, u64), String> {
         let (Some(inode), Some(offset), Some(length)) = (row.inode, row.offset_bytes, row.length_bytes)
@@ -431,7 +480,8 @@ impl Loader {
     }
 
     fn enter_call(&mut self, number: usize, row: &StepRow) -> RecordedAction {
-        let arguments = [row.argument_0, row.argument_1, row.argument_2].map(Option::unwrap_or_default);
+        let arguments = [row.argument_0, row.argument_1, row.argument_2, row.argument_3];
+        let arguments = arguments.map(Option::unwrap_or_default);
         let thread = &mut self.threads[number];
         thread.read = None;
         thread.data_reads.clear();
@@ -454,7 +504,7 @@ impl Loader {
         }
     }
 
-    fn exit_call(&mut self, number: usize, row: &StepRow) -> RecordedAction {
+    fn exit_call(&mut self, number: usize, step: usize, row: &StepRow) -> RecordedAction {
         let thread = &mut self.threads[number];
         thread.read = None;
         thread.data_reads.clear();
@@ -466,7 +516,16 @@ impl Loader {
             self.descriptors.close(process, arguments[0]);
         } else if call == self.calls.open_at {
             if let Ok(descriptor) = u64::try_from(result) {
+                self.direct_opens += u64::from(arguments[2] & self.calls.open_direct != 0);
                 self.descriptors.open(process, descriptor, arguments[2] & OPEN_SYNC != 0);
+            }
+        } else if self.calls.takes(call) {
+            let queue = self.queues.number(process, Some(arguments[0]));
+            return self.queues.take(queue, u64::try_from(result).unwrap_or(0));
+        } else if call == self.calls.enter_ring {
+            if arguments[3] & RING_WAITS != 0 && arguments[2] > 0 {
+                let queue = self.queues.number(process, Some(arguments[0]));
+                self.queues.wait(queue, arguments[2], (number, step));
             }
         } else {
             let descriptor = arguments[self.calls.written_argument(call)];
@@ -505,6 +564,9 @@ impl Loader {
             thread.lookups.decide(&mut thread.steps, has_waited, &mut self.metadata);
             self.resolve(number, has_waited, u64::MAX);
         }
+        for (thread, step, action) in std::mem::take(&mut self.queues).finish() {
+            self.threads[thread].steps[step].action = action;
+        }
         for dependency in std::mem::take(&mut self.dependencies) {
             let ends = &self.threads[dependency.on].ends_ns;
             let steps = ends.partition_point(|end_ns| *end_ns <= dependency.end_ns) as u32;
@@ -526,6 +588,7 @@ impl Loader {
         Loaded {
             recording: Recording { files, threads, pools },
             kept: self.kept,
+            unused_direct_opens: if self.direct_transfers == 0 { self.direct_opens } else { 0 },
             lost_pages: lost.iter().map(|(_, lost)| lost.pages()).sum(),
         }
     }

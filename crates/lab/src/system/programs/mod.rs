@@ -25,6 +25,7 @@ mod files;
 mod loader;
 mod lost_pages;
 mod metadata_reads;
+mod queues;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -100,7 +101,7 @@ pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
     }
     let settings = settings::traced(metadata);
     let memory_bytes = settings.memory.map_or(0, ByteSize::as_bytes);
-    let Loaded { recording, kept, lost_pages } = loader.finish(memory_bytes);
+    let Loaded { recording, kept, lost_pages, unused_direct_opens } = loader.finish(memory_bytes);
     let mut notes = Vec::new();
     if metadata.tables.get("commits").is_some_and(|commits| *commits > 0) {
         notes.push(
@@ -120,6 +121,12 @@ pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
         notes.push(format!(
             "{lost_pages} pages of files had left the memory of the traced machine though it had room (by a limit of a \
              cgroup, DAMON or dropped caches): they leave it in the model, too"
+        ));
+    }
+    if unused_direct_opens > 0 {
+        notes.push(format!(
+            "the command opened {unused_direct_opens} files for transfers past the page cache (O_DIRECT), and the trace has \
+             none: they were on another device, or the recorder could not record them"
         ));
     }
     if metadata.is_cut() {

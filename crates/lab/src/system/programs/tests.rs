@@ -123,6 +123,7 @@ fn step(thread: u32, time_ns: u64, event: StepEvent) -> StepRow {
         other_thread: None,
         wait_ns: None,
         cause: None,
+        is_async: None,
     }
 }
 
@@ -557,4 +558,77 @@ fn settings_are_those_of_the_machine() {
     let bytes =
         [settings.dirty_bytes, settings.dirty_background_bytes].map(|size| size.map(|size| size.as_bytes()));
     assert_eq!(bytes, [Some(8 << 20), Some(2 << 20)]);
+}
+
+#[test]
+fn transfers_past_the_page_cache_are_causes_and_their_reads_effects() {
+    let direct = |time_ns, event, offset, length, is_async| StepRow {
+        is_async: Some(is_async),
+        ..access(time_ns, event, 9, offset, length)
+    };
+    let read = StepRow {
+        offset_bytes: Some(700 * 4096 + 512),
+        length_bytes: Some(1024),
+        ..step(10, 22, StepEvent::DeviceRead)
+    };
+    let place = ExtentRow { time_ns: 21, inode: 9, file_block: 0, device_block: 700, blocks: 64 };
+    let [pread, returned] = call(20, 17, [3, 0, 1024], 1024);
+    let [write, written] = call(40, 18, [3, 0, 4096], 4096);
+    let [sync, synced] = call(60, 75, [3, 0, 0], 0);
+    let steps = [
+        pread,
+        direct(21, StepEvent::DirectRead, 512, 1024, false),
+        read,
+        returned,
+        write,
+        direct(41, StepEvent::DirectWrite, 8192, 4096, false),
+        written,
+        sync,
+        synced,
+    ];
+    let (recording, deeds) = deeds(&[wait_for_data(23, 1)], &[place], &steps);
+    let part =
+        |first, sectors, writes| RecordedAction::Direct { file: 0, first, sectors, writes, queue: None };
+    assert_eq!(deeds, [part(1, 2, false), part(16, 8, true), RecordedAction::SyncFile { file: 0 }]);
+    // Such an access says nothing about what is in memory, and a write keeps the place that it has.
+    let file = &recording.files[0];
+    assert_eq!((file.is_cached, file.allocations.len(), file.extents[0].address), (false, 0, 700));
+}
+
+#[test]
+fn asynchronous_transfers_end_in_their_queue() {
+    let direct = |time_ns, offset, is_async| StepRow {
+        is_async: Some(is_async),
+        ..access(time_ns, StepEvent::DirectWrite, 9, offset, 4096)
+    };
+    let [submit, submitted] = call(20, 209, [0x7f00, 3, 0], 3);
+    let [take, taken] = call(40, 208, [0x7f00, 2, 9], 2);
+    let [rest, all] = call(60, 208, [0x7f00, 1, 9], 1);
+    // The second transfer prolongs the file, so the kernel waits for it.
+    let steps = [
+        submit,
+        direct(21, 0, true),
+        direct(22, 4096, false),
+        direct(23, 8192, true),
+        submitted,
+        take,
+        taken,
+        rest,
+        all,
+    ];
+    let queue = std::num::NonZeroU32::new(1);
+    let (_, deeds) = deeds(&[], &[], &steps);
+    let part = |first, queue| RecordedAction::Direct { file: 0, first, sectors: 8, writes: true, queue };
+    let reap = RecordedAction::Reap { queue: queue.expect("it is 1"), transfers: 1 };
+    assert_eq!(deeds, [part(0, queue), part(8, None), part(16, queue), reap, reap]);
+}
+
+#[test]
+fn files_opened_for_transfers_that_the_trace_lacks_are_counted() {
+    let open = call(20, 257, [0, 0, 0o40002], 3);
+    let loaded = |steps: &[StepRow]| loaded(&[process(10, 1, 0)], &[], &[], steps, 1 << 30);
+    assert_eq!(loaded(&open).unused_direct_opens, 1);
+    let direct = StepRow { is_async: Some(false), ..access(40, StepEvent::DirectRead, 9, 0, 4096) };
+    assert_eq!(loaded(&[open[0], open[1], direct]).unused_direct_opens, 0);
+    assert_eq!(loaded(&call(20, 257, [0, 0, 2], 3)).unused_direct_opens, 0);
 }

@@ -21,6 +21,7 @@ const X86_64: &[RangeInclusive<u16>] = &[
     40..=47,   // sendfile, and sockets
     26..=26,   // msync
     202..=202, // futex
+    208..=209, // io_getevents, io_submit
     61..=61,   // wait4
     7..=7,     // poll
     23..=23,   // select
@@ -30,6 +31,7 @@ const X86_64: &[RangeInclusive<u16>] = &[
     230..=232, // clock_nanosleep, exit_group, epoll_wait
     247..=247, // waitid
     270..=316, // pselect6 to renameat2, with splice, fallocate, preadv and syncfs
+    333..=333, // io_pgetevents
     426..=437, // io_uring_enter to openat2
 ];
 
@@ -42,6 +44,8 @@ const GENERIC: &[RangeInclusive<u16>] = &[
     81..=84,   // sync to sync_file_range
     45..=47,   // truncate, ftruncate, fallocate
     98..=98,   // futex
+    2..=4,     // io_submit to io_getevents
+    292..=292, // io_pgetevents
     260..=260, // wait4
     22..=22,   // epoll_pwait
     95..=95,   // waitid
@@ -82,14 +86,15 @@ mod tests {
     #[test]
     fn calls_that_transfer_or_wait_are_recorded_and_frequent_others_are_not() {
         // read, fsync, openat, close, copy_file_range, syncfs, futex; then fstat, newfstatat, mmap, ioctl.
-        for call in [0, 74, 257, 3, 326, 306, 202] {
+        // Then io_submit, io_getevents, io_uring_enter.
+        for call in [0, 74, 257, 3, 326, 306, 202, 209, 208, 426] {
             assert!(is_recorded(X86_64, call), "{call}");
         }
         for call in [5, 262, 9, 16] {
             assert!(!is_recorded(X86_64, call), "{call}");
         }
         // The same on other machines.
-        for call in [63, 82, 56, 57, 285, 267, 98] {
+        for call in [63, 82, 56, 57, 285, 267, 98, 2, 4, 426] {
             assert!(is_recorded(GENERIC, call), "{call}");
         }
         for call in [80, 79, 222, 29] {

@@ -8,7 +8,7 @@ use seeklab_core::ProcessName;
 use super::symbols::Symbols;
 use crate::capture::layout::{Field, Layout, find};
 use crate::event::block_event::Kind;
-use crate::system::fields::{self, PAGE_BYTES};
+use crate::system::fields::{self, DirectTransfer, PAGE_BYTES};
 use crate::system::{
     BlockStep, Context, EventKind, FileExtent, FileRange, InterruptSource, SystemEvent, Work,
 };
@@ -40,6 +40,7 @@ pub(super) enum Point {
     FileRead,
     FileFault,
     FileWrite,
+    Direct,
     FileDelete,
     DeviceRead,
     BufferRead,
@@ -140,6 +141,13 @@ pub(super) const TRACEPOINTS: &[Tracepoint] = &[
     row(Point::FileFault, Task, "filemap", "mm_filemap_fault", &["s_dev", "i_ino", "index"]),
     row(Point::FileWrite, Task, "ext4", "ext4_da_write_begin", &["dev", "ino", "pos", "len"]),
     row(Point::FileWrite, Task, "ext4", "ext4_write_begin", &["dev", "ino", "pos", "len"]),
+    row(
+        Point::Direct,
+        Task,
+        "iomap",
+        "iomap_dio_rw_begin",
+        &["dev", "ino", "isize", "pos", "count", "ki_flags", "dio_flags", "aio"],
+    ),
     row(Point::FileDelete, Task, "ext4", "ext4_evict_inode", &["dev", "ino", "nlink"]),
     row(Point::DeviceRead, Task, "block", "block_bio_queue", &["dev", "sector", "nr_sector", "rwbs"]),
     row(Point::BufferRead, Task, "block", "block_touch_buffer", &["dev", "sector", "size"]),
@@ -260,6 +268,20 @@ impl Decoder {
                 offset_bytes: field(2)?,
                 length_bytes: field(3)?,
             }),
+            Point::Direct => {
+                return Some(fields::direct(DirectTransfer {
+                    range: FileRange {
+                        device: field(0)? as u32,
+                        inode: field(1)?,
+                        offset_bytes: field(3)?,
+                        length_bytes: field(4)?,
+                    },
+                    file_bytes: field(2)?,
+                    writes: field(5)? & fields::OPERATION_WRITES != 0,
+                    is_async: field(7)? != 0,
+                    is_awaited: field(6)? & fields::DIRECT_AWAITED != 0,
+                }));
+            }
             Point::FileDelete => return Some(fields::file_delete(field(0)? as u32, field(1)?, field(2)?)),
             Point::DeviceRead => {
                 let letters = bytes(raw, self.fields[3])?;
@@ -534,6 +556,35 @@ format:
             ("ext4_evict_inode", vec![("dev", device()), ("ino", eight(31)), ("nlink", four(1))], {
                 "dev 7,2 ino 31 nlink 1"
             }),
+            (
+                "iomap_dio_rw_begin",
+                vec![
+                    ("dev", device()),
+                    ("ino", eight(0x1f)),
+                    ("isize", eight(5000)),
+                    ("pos", eight(4096)),
+                    ("count", eight(65_536)),
+                    ("ki_flags", four(0x2_0000)),
+                    ("dio_flags", four(0)),
+                    ("aio", vec![1]),
+                ],
+                "dev 7:2 ino 0x1f size 0x1388 offset 0x1000 length 0x10000 done_before 0x0 flags DIRECT dio_flags  aio 1",
+            ),
+            (
+                "iomap_dio_rw_begin",
+                vec![
+                    ("dev", device()),
+                    ("ino", eight(0x1f)),
+                    ("isize", eight(0)),
+                    ("pos", eight(0)),
+                    ("count", eight(512)),
+                    ("ki_flags", four(0x6_0000)),
+                    ("dio_flags", four(1)),
+                    ("aio", vec![1]),
+                ],
+                "dev 7:2 ino 0x1f size 0x0 offset 0x0 length 0x200 done_before 0x0 flags DIRECT|WRITE dio_flags \
+                 DIO_FORCE_WAIT aio 1",
+            ),
             (
                 "block_bio_queue",
                 vec![

@@ -263,6 +263,18 @@ impl Processor {
             EventKind::FileRead(range) => self.access(event.thread, StepEvent::FileRead, range, sink),
             EventKind::FileFault(range) => self.access(event.thread, StepEvent::FileFault, range, sink),
             EventKind::FileWrite(range) => self.access(event.thread, StepEvent::FileWrite, range, sink),
+            EventKind::Direct { range, writes, is_async } => {
+                self.used(event.thread, range.device);
+                if let Some(thread) = self.threads.get_mut(&event.thread) {
+                    thread.direct_writes = Some(writes);
+                }
+                let step = if writes { StepEvent::DirectWrite } else { StepEvent::DirectRead };
+                let fill = |row: &mut StepRow| {
+                    row.is_async = Some(is_async);
+                    fill_range(row, range);
+                };
+                self.step(event.thread, step, fill, sink);
+            }
             EventKind::FileDelete { device, inode } => {
                 let fill = |row: &mut StepRow| (row.device, row.inode) = (Some(device), Some(inode));
                 self.step(event.thread, StepEvent::FileDelete, fill, sink);
@@ -389,13 +401,7 @@ impl Processor {
 
     fn access(&mut self, thread: u32, step: StepEvent, range: FileRange, sink: &mut impl FnMut(Output)) {
         self.used(thread, range.device);
-        let fill = |row: &mut StepRow| {
-            row.device = Some(range.device);
-            row.inode = Some(range.inode);
-            row.offset_bytes = Some(range.offset_bytes);
-            row.length_bytes = Some(range.length_bytes);
-        };
-        self.step(thread, step, fill, sink);
+        self.step(thread, step, |row| fill_range(row, range), sink);
     }
 
     /// Hands on a step of a task thread, with the computing time since its last.
@@ -426,6 +432,7 @@ impl Processor {
             other_thread: None,
             wait_ns: None,
             cause: None,
+            is_async: None,
         };
         fill(&mut row);
         sink(Output::Step(row));
@@ -473,4 +480,11 @@ impl Processor {
         sink(Output::Loss(LossRow { cpu, time_ns, events }));
         self.pairing.push(&Stamped { time_ns: now_ns, what: What::Lost(Kind::Complete, events) });
     }
+}
+
+fn fill_range(row: &mut StepRow, range: FileRange) {
+    row.device = Some(range.device);
+    row.inode = Some(range.inode);
+    row.offset_bytes = Some(range.offset_bytes);
+    row.length_bytes = Some(range.length_bytes);
 }

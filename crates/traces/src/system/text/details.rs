@@ -5,7 +5,7 @@ use std::str;
 use seeklab_core::{Operation, ProcessName};
 
 use super::super::event::{BlockStep, EventKind, FileExtent, FileRange, InterruptSource, Work};
-use super::super::fields::{self, PAGE_BYTES, is_loop_work};
+use super::super::fields::{self, DirectTransfer, PAGE_BYTES, is_loop_work};
 use super::line::Stamped;
 use crate::event::block_event::{BlockEvent, Kind, operation};
 use crate::event::details::Details as BlockDetails;
@@ -139,6 +139,7 @@ impl Details {
                 "mm_filemap_get_pages" => file_read(text),
                 "mm_filemap_fault" => file_fault(text),
                 "ext4_da_write_begin" | "ext4_write_begin" => file_write(text),
+                "iomap_dio_rw_begin" => return optional(direct(text)),
                 "ext4_evict_inode" => return optional(evicted(text)),
                 "block_bio_queue" => return optional(device_read(text)),
                 "block_touch_buffer" | "block_dirty_buffer" => buffer(text, name == "block_dirty_buffer"),
@@ -321,6 +322,28 @@ fn file_write(text: &[u8]) -> Option<EventKind> {
         inode: number(after(text, " ino ")?)?,
         offset_bytes: number(after(text, " pos ")?)?,
         length_bytes: number(after(text, " len ")?)?,
+    }))
+}
+
+/// `dev 7:1 ino 0xd size 0x100000 offset 0x0 length 0x1000 done_before 0x0 flags DIRECT|WRITE dio_flags  aio 0`.
+fn direct(text: &[u8]) -> Option<Option<EventKind>> {
+    let flags = after(text, " flags ")?;
+    let behind = after(flags, " dio_flags ")?;
+    let has = |text: &[u8], name: &str| {
+        let end = text.iter().position(|byte| *byte == b' ').unwrap_or(text.len());
+        text[..end].split(|byte| *byte == b'|').any(|flag| flag == name.as_bytes())
+    };
+    Some(fields::direct(DirectTransfer {
+        range: FileRange {
+            device: device(text.strip_prefix(b"dev ")?)?,
+            inode: hex(after(text, " ino ")?)?,
+            offset_bytes: hex(after(text, " offset ")?)?,
+            length_bytes: hex(after(text, " length ")?)?,
+        },
+        file_bytes: hex(after(text, " size ")?)?,
+        writes: has(flags, "WRITE"),
+        is_async: number(around(text, " aio ")?.1)? != 0,
+        is_awaited: has(behind, "DIO_FORCE_WAIT"),
     }))
 }
 

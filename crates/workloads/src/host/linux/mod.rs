@@ -19,6 +19,7 @@
 //! `block/blk-wbt.c`: the algorithms, not the code.
 
 mod allocation;
+mod direct;
 mod flusher;
 mod growing;
 mod process;
@@ -33,6 +34,7 @@ use std::sync::Arc;
 use seeklab_core::{Arrival, Criticality, Instant, Operation, Reclassification, Request, RequestId};
 
 use self::allocation::Pool;
+use self::direct::Transfers;
 use self::flusher::Flusher;
 use self::read_ahead::ReadAhead;
 use self::throttle::Throttle;
@@ -99,6 +101,8 @@ pub(super) struct Linux {
     /// Dirty blocks, also those that are being written and became dirty again.
     dirty_pages: PageSet,
     flusher: Flusher,
+    /// Asynchronous transfers past the page cache.
+    transfers: Transfers,
     /// Requests that wait for a tag.
     queued: VecDeque<Request>,
     /// Requests that the device has.
@@ -162,6 +166,7 @@ impl Linux {
             threads: threads.into(),
             dirty_pages: PageSet::default(),
             flusher: Flusher::default(),
+            transfers: Transfers::default(),
             queued: VecDeque::new(),
             tags_used: 0,
             tags_freed: 0,

@@ -1,5 +1,6 @@
 //! Processes that do the steps of a recording.
 
+use super::direct::Part;
 use super::read::Access;
 use super::{Host, METADATA};
 use crate::host::process::{Activity, Next, Recorded, Wait};
@@ -72,6 +73,11 @@ impl Host {
                     next
                 }
             }
+            RecordedAction::Direct { file, first, sectors, writes, queue } => {
+                let part = Part { file: file_number(file), first, sectors, writes, queue };
+                self.direct_part(pid, part, &mut position)
+            }
+            RecordedAction::Reap { queue, transfers } => self.reap(pid, queue, transfers, &mut position),
             RecordedAction::Delete { file } => self.delete_blocks(pid, file_number(file), &mut position),
             RecordedAction::Lose { file, first, pages } => {
                 self.lose_blocks(file_number(file), u64::from(first), u64::from(pages));
