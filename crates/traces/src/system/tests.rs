@@ -260,6 +260,33 @@ fn wait_for_a_transfer_past_the_page_cache_is_for_the_device_whoever_wakes() {
 }
 
 #[test]
+fn synchronisation_is_for_the_device_whose_requests_complete_meanwhile() {
+    let elsewhere = (8 << 20) | 1;
+    let library = FileRange { device: elsewhere, inode: 3, offset_bytes: 0, length_bytes: 4096 };
+    for (before, meanwhile, expected) in
+        [(elsewhere, 7 << 20, WaitCause::Flush), (7 << 20, elsewhere, WaitCause::OtherDevice)]
+    {
+        let mut host = Host::new();
+        // The program of the command is on another device, and a thread of the kernel ends its wait.
+        host.at(0, 0, 5, EventKind::Fork { child: 10, is_thread: false })
+            .at(1, 0, 5, switch(5, RunState::Interruptible, 10))
+            .at(2, 0, 10, EventKind::FileFault(library))
+            .at(3, 1, 0, complete(before, Operation::Write, 8))
+            .at(5, 0, 10, switch(10, RunState::Uninterruptible, 0))
+            .at(5, 0, 10, EventKind::Stack(StackCause::Flush))
+            .at(7, 1, 0, complete(meanwhile, Operation::Write, 8))
+            .at(8, 1, 0, switch(0, RunState::Runnable, 77))
+            .at(9, 1, 77, EventKind::Waking { thread: 10 })
+            .at(10, 0, 0, switch(0, RunState::Runnable, 10))
+            .at(12, 0, 10, switch(10, RunState::Ended, 0));
+        let (rows, _) = host.finish(20);
+        let [wait] = waits(&rows)[..] else { panic!("{rows:?}") };
+        assert_eq!((wait.cause, wait.wait_ns), (expected, 4));
+        check_sums(&rows);
+    }
+}
+
+#[test]
 fn waking_before_the_processor_is_left_ends_the_wait_with_the_wakeup() {
     let mut host = Host::new();
     host.at(0, 0, 5, EventKind::Fork { child: 10, is_thread: false })

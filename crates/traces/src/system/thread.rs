@@ -34,12 +34,23 @@ pub(super) struct Wake {
     /// True if the waking thread belongs to the task.
     pub(super) is_within: bool,
     pub(super) completion: Option<Completion>,
+    /// Times at which a request of the traced device, and of another device, completed last.
+    pub(super) completed_here_ns: Option<u64>,
+    pub(super) completed_elsewhere_ns: Option<u64>,
 }
 
 impl Wake {
     /// A wake-up that was not recorded.
     pub(super) const fn unknown(time_ns: u64) -> Self {
-        Self { time_ns, waker: Waker::Unknown, thread: None, is_within: false, completion: None }
+        Self {
+            time_ns,
+            waker: Waker::Unknown,
+            thread: None,
+            is_within: false,
+            completion: None,
+            completed_here_ns: None,
+            completed_elsewhere_ns: None,
+        }
     }
 }
 
@@ -214,9 +225,17 @@ impl OpenWait {
     /// Returns the cause of the wait.
     pub(super) fn cause(&self, last_device: Option<u32>, devices: Devices) -> WaitCause {
         let completion = self.wake.and_then(|wake| wake.completion);
-        let is_elsewhere = match completion {
-            Some(completion) => completion.device != devices.requests,
-            None => last_device.is_some_and(|device| device != devices.file_system),
+        // A synchronisation, for example, ends with a thread of the kernel that wakes. Then the device decides whose requests
+        // completed meanwhile.
+        let is_within = |time_ns: Option<u64>| time_ns.is_some_and(|time_ns| time_ns >= self.begin_ns);
+        let completed = self.wake.map_or((false, false), |wake| {
+            (is_within(wake.completed_here_ns), is_within(wake.completed_elsewhere_ns))
+        });
+        let is_elsewhere = match (completion, completed) {
+            (Some(completion), _) => completion.device != devices.requests,
+            (None, (true, _)) => false,
+            (None, (false, true)) => true,
+            (None, (false, false)) => last_device.is_some_and(|device| device != devices.file_system),
         };
         let here = |cause| if is_elsewhere { WaitCause::OtherDevice } else { cause };
         match self.stack {

@@ -129,6 +129,12 @@ pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
              none: they were on another device, or the recorder could not record them"
         ));
     }
+    if let Some(scheduler) = settings::scheduler(metadata) {
+        notes.push(format!(
+            "the host of the trace had the I/O scheduler {scheduler}, and the model has none: it neither sorts nor joins \
+             requests that wait for the device"
+        ));
+    }
     if metadata.is_cut() {
         notes.push(
             "the recorder was killed: the prediction ends where the trace does, before the command"

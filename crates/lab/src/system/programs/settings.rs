@@ -41,6 +41,13 @@ pub(super) fn traced(metadata: &SystemMetadata) -> HostSettings {
     }
 }
 
+/// The I/O scheduler of the traced machine: the name in brackets of `none [mq-deadline] bfq`. `None` if it had none.
+pub(super) fn scheduler(metadata: &SystemMetadata) -> Option<&str> {
+    let names = metadata.settings.get("queue.scheduler")?;
+    let (_, chosen) = names.split_once('[')?;
+    chosen.split(']').next().filter(|name| !["", "none"].contains(name))
+}
+
 /// Longest target of writeback throttling: a minute.
 const WBT_MAX_US: u64 = 60_000_000;
 

@@ -9,7 +9,7 @@ use seeklab_workloads::host::{RecordedAction, Recording};
 
 use super::KeptWaits;
 use super::loader::{Loaded, Loader};
-use super::settings::traced;
+use super::settings::{scheduler, traced};
 use crate::system::metadata::{DeviceFacts, EventCounts, MountFacts, SystemMetadata};
 
 /// Device of the file system.
@@ -537,6 +537,18 @@ fn other_file_systems_and_block_sizes_are_not_mistaken() {
     assert!(unknown.contains("thread 77"), "{unknown}");
     let broken = access(20, StepEvent::FileRead, 1, u64::MAX, 4096);
     assert!(loader.step(&broken).expect_err("it ends nowhere").contains("largest file"));
+}
+
+#[test]
+fn scheduler_of_the_machine_is_the_chosen_one() {
+    let of = |names: &str| {
+        let mut metadata = metadata();
+        metadata.settings.insert("queue.scheduler".to_owned(), names.to_owned());
+        scheduler(&metadata).map(ToOwned::to_owned)
+    };
+    assert_eq!(of("none [mq-deadline] bfq").as_deref(), Some("mq-deadline"));
+    assert_eq!([of("[none] mq-deadline"), of("none"), of("")], [None, None, None]);
+    assert_eq!(scheduler(&metadata()), None);
 }
 
 #[test]

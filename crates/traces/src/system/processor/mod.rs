@@ -134,6 +134,9 @@ pub struct Processor {
     initial: Vec<InitialRow>,
     commits: BTreeMap<u32, u64>,
     pairing: Pairing,
+    /// Times at which a request of the traced device, and of another device, completed last.
+    completed_here_ns: Option<u64>,
+    completed_elsewhere_ns: Option<u64>,
     counts: Processed,
 }
 
@@ -176,6 +179,8 @@ impl Processor {
             initial: initial.iter().map(row).collect(),
             commits: BTreeMap::new(),
             pairing: Pairing::new(begin_ns),
+            completed_here_ns: None,
+            completed_elsewhere_ns: None,
             counts: Processed::default(),
         }
     }
@@ -455,6 +460,11 @@ impl Processor {
         if event.kind == Kind::Complete {
             let completion = Completion { device: step.device, op: event.op, sector: event.sector };
             self.cpu(cpu).completion = Some(completion);
+            let last_ns = match step.device == self.device.requests {
+                true => &mut self.completed_here_ns,
+                false => &mut self.completed_elsewhere_ns,
+            };
+            *last_ns = Some(self.now_ns);
         }
         let TracedDevice { requests, partition, .. } = self.device;
         let is_within =

@@ -82,6 +82,8 @@ impl Processor {
             thread,
             is_within: role == Some(Role::Task),
             completion: cpu.completion,
+            completed_here_ns: self.completed_here_ns,
+            completed_elsewhere_ns: self.completed_elsewhere_ns,
         }
     }
 
