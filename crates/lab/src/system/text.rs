@@ -67,7 +67,8 @@ pub fn convert_text(session: &Session, options: &SystemTextOptions) -> Result<Co
     let (processed, tables) = write_tables(&draft, &options.device, facts, CLOCK, |mut sink| {
         let initial = survey.initial(task);
         let cpus = facts.cpus.iter().copied();
-        let mut processor = Processor::new(survey.begin_ns, cpus, *device, &[task], &initial);
+        let mut processor =
+            Processor::new(survey.begin_ns, cpus, *device, &[task], &initial).with_machine(&facts.machine);
         while let Some(event) = text.next_event()? {
             *kinds.entry(event.kind.name().to_owned()).or_default() += 1;
             processor.push(&event, &mut sink);

@@ -224,9 +224,11 @@ pub enum EventKind {
     FileWrite(FileRange),
     /// The current thread transfers a part of a file past the page cache.
     Direct {
-        /// The part.
+        /// The part. A read transfers nothing behind the block that has the end of the file.
         range: FileRange,
-        /// True for a write.
+        /// Size of the file.
+        file_bytes: u64,
+        /// True for a write. The kernel marks asynchronous ones alone; the system call tells the others.
         writes: bool,
         /// True if the thread does not wait for the transfer.
         is_async: bool,

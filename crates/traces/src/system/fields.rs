@@ -68,15 +68,18 @@ pub(crate) struct DirectTransfer {
     pub(crate) is_awaited: bool,
 }
 
-/// A transfer past the page cache. A read transfers nothing behind the block that has the end of the file.
+/// A transfer past the page cache.
 pub(crate) fn direct(transfer: DirectTransfer) -> Option<EventKind> {
-    let DirectTransfer { mut range, file_bytes, writes, is_async, is_awaited } = transfer;
-    if !writes {
-        let end = file_bytes.checked_next_multiple_of(PAGE_BYTES).unwrap_or(u64::MAX);
-        range.length_bytes = range.length_bytes.min(end.saturating_sub(range.offset_bytes));
-    }
+    let DirectTransfer { range, file_bytes, writes, is_async, is_awaited } = transfer;
     let is_async = is_async && !is_awaited;
-    (range.length_bytes > 0).then_some(EventKind::Direct { range, writes, is_async })
+    (range.length_bytes > 0).then_some(EventKind::Direct { range, file_bytes, writes, is_async })
+}
+
+/// The part that a read transfers of a file of that size: up to the end of its last block.
+pub(crate) fn readable(range: FileRange, file_bytes: u64) -> Option<FileRange> {
+    let end = file_bytes.checked_next_multiple_of(PAGE_BYTES).unwrap_or(u64::MAX);
+    let length_bytes = range.length_bytes.min(end.saturating_sub(range.offset_bytes));
+    (length_bytes > 0).then_some(FileRange { length_bytes, ..range })
 }
 
 /// A file that leaves the memory. With a name (`nlink`), it only does that.
@@ -125,15 +128,12 @@ mod tests {
 
     #[test]
     fn direct_read_ends_with_the_last_block_of_the_file() {
-        let part = |offset_bytes, length_bytes, writes, is_awaited| {
+        let part = |offset_bytes, length_bytes| {
             let range = FileRange { device: 1, inode: 2, offset_bytes, length_bytes };
-            let kind =
-                direct(DirectTransfer { range, file_bytes: 5000, writes, is_async: true, is_awaited })?;
-            let EventKind::Direct { range, is_async, .. } = kind else { unreachable!("it is direct") };
-            Some((range.offset_bytes, range.length_bytes, is_async))
+            readable(range, 5000).map(|range| (range.offset_bytes, range.length_bytes))
         };
-        assert_eq!(part(4096, 65_536, false, false), Some((4096, 4096, true)));
-        assert_eq!(part(8192, 512, false, false), None);
-        assert_eq!(part(8192, 512, true, true), Some((8192, 512, false)));
+        assert_eq!(part(4096, 65_536), Some((4096, 4096)));
+        assert_eq!(part(4096, 512), Some((4096, 512)));
+        assert_eq!(part(8192, 512), None);
     }
 }

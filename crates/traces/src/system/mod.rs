@@ -17,6 +17,7 @@
 //! # References
 //! [GangerPatt98, §5.3.1]
 
+mod calls;
 mod cause;
 mod cost;
 mod cpu;

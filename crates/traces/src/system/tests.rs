@@ -237,7 +237,7 @@ fn wait_for_a_transfer_past_the_page_cache_is_for_the_device_whoever_wakes() {
         let mut host = Host::new();
         host.at(0, 0, 5, EventKind::Fork { child: 10, is_thread: false })
             .at(1, 0, 5, switch(5, RunState::Interruptible, 10))
-            .at(4, 0, 10, EventKind::Direct { range, writes, is_async: true })
+            .at(4, 0, 10, EventKind::Direct { range, file_bytes: 1 << 20, writes, is_async: true })
             .at(5, 0, 10, switch(10, RunState::Interruptible, 77))
             .at(5, 0, 10, EventKind::Stack(StackCause::Direct))
             // Thread 77 of the kernel completes the transfer.
@@ -257,6 +257,27 @@ fn wait_for_a_transfer_past_the_page_cache_is_for_the_device_whoever_wakes() {
         assert_eq!((step.is_async, step.computing_ns), (Some(true), 3));
         check_sums(&rows);
     }
+}
+
+#[test]
+fn direct_write_without_a_mark_is_known_by_its_call() {
+    let range = FileRange { device: 7 << 20, inode: 3, offset_bytes: 0, length_bytes: 4096 };
+    let mut host = Host::new();
+    host.at(0, 0, 5, EventKind::Fork { child: 10, is_thread: false }).at(
+        1,
+        0,
+        5,
+        switch(5, RunState::Interruptible, 10),
+    );
+    // pread64, then pwrite64.
+    for call in [17, 18] {
+        host.at(2, 0, 10, EventKind::CallEnter { call, arguments: [3, 0, 0, 0] })
+            .at(3, 0, 10, EventKind::Direct { range, file_bytes: 1 << 20, writes: false, is_async: false })
+            .at(4, 0, 10, EventKind::CallExit { call, result: 4096 });
+    }
+    let (rows, _) = host.finish(20);
+    let events: Vec<StepEvent> = rows.iter().filter_map(step_of).map(|step| step.event).collect();
+    assert_eq!((events[1], events[4]), (StepEvent::DirectRead, StepEvent::DirectWrite));
 }
 
 #[test]
@@ -519,6 +540,7 @@ fn any_kind() -> impl Strategy<Value = EventKind> {
         prop::sample::select(StackCause::ALL).prop_map(EventKind::Stack),
         any::<(bool, bool)>().prop_map(|(writes, is_async)| EventKind::Direct {
             range: FileRange { device: 7 << 20, inode: 3, offset_bytes: 0, length_bytes: 4096 },
+            file_bytes: 2048,
             writes,
             is_async,
         }),

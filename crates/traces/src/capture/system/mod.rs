@@ -415,7 +415,7 @@ impl Recorded {
         let cpus = self.facts.cpus.iter().copied();
         let roots: &[u32] = if let Root::Thread(thread) = &root { &[*thread] } else { &[] };
         let mut processor = Processor::new(self.begin_ns, cpus, self.device, roots, &self.initial);
-        processor = processor.with_cost(self.cost);
+        processor = processor.with_cost(self.cost).with_machine(&self.facts.machine);
         if let Root::ChildrenOf(thread) = root {
             processor = processor.with_starter(thread);
         }

@@ -22,9 +22,11 @@ use std::collections::BTreeMap;
 use seeklab_core::{HostRequest, ProcessName};
 use serde::{Deserialize, Serialize};
 
+use super::calls;
 use super::cost::RecordingCost;
 use super::cpu::Cpu;
 use super::event::{BlockStep, EventKind, FileRange, RunState, SystemEvent, Work};
+use super::fields;
 use super::tables::{
     CommitRow, CpuRow, ExtentRow, InitialRow, InterruptRow, LossRow, OccupiedRow, ProcessRow, Role,
     StepEvent, StepRow, WaitRow,
@@ -131,6 +133,8 @@ pub struct Processor {
     cost: Option<RecordingCost>,
     cpus: BTreeMap<u16, Cpu>,
     threads: BTreeMap<u32, Thread>,
+    /// System calls that write a file.
+    write_calls: [u16; 5],
     initial: Vec<InitialRow>,
     commits: BTreeMap<u32, u64>,
     pairing: Pairing,
@@ -176,6 +180,7 @@ impl Processor {
             cost: None,
             cpus: cpus.into_iter().map(|cpu| (cpu, Cpu::new(cpu, begin_ns))).collect(),
             threads: initial.iter().map(thread).collect(),
+            write_calls: calls::writes_of("x86_64"),
             initial: initial.iter().map(row).collect(),
             commits: BTreeMap::new(),
             pairing: Pairing::new(begin_ns),
@@ -193,6 +198,12 @@ impl Processor {
 
     /// Takes the cost of recording out of the computing times of the task.
     #[must_use]
+    /// Takes the numbers of system calls for those of a machine, as `uname -m` names it [default: x86_64].
+    #[must_use]
+    pub fn with_machine(self, machine: &str) -> Self {
+        Self { write_calls: calls::writes_of(machine), ..self }
+    }
+
     pub fn with_cost(self, cost: RecordingCost) -> Self {
         Self { cost: Some(cost), ..self }
     }
@@ -268,17 +279,22 @@ impl Processor {
             EventKind::FileRead(range) => self.access(event.thread, StepEvent::FileRead, range, sink),
             EventKind::FileFault(range) => self.access(event.thread, StepEvent::FileFault, range, sink),
             EventKind::FileWrite(range) => self.access(event.thread, StepEvent::FileWrite, range, sink),
-            EventKind::Direct { range, writes, is_async } => {
+            EventKind::Direct { range, file_bytes, writes, is_async } => {
                 self.used(event.thread, range.device);
                 if let Some(thread) = self.threads.get_mut(&event.thread) {
                     thread.direct_writes = Some(writes);
+                let mut writes = writes;
                 }
+                    writes |= thread.call.is_some_and(|call| self.write_calls.contains(&call));
                 let step = if writes { StepEvent::DirectWrite } else { StepEvent::DirectRead };
-                let fill = |row: &mut StepRow| {
-                    row.is_async = Some(is_async);
-                    fill_range(row, range);
-                };
-                self.step(event.thread, step, fill, sink);
+                let part = if writes { Some(range) } else { fields::readable(range, file_bytes) };
+                if let Some(range) = part {
+                    let fill = |row: &mut StepRow| {
+                        row.is_async = Some(is_async);
+                        fill_range(row, range);
+                    };
+                    self.step(event.thread, step, fill, sink);
+                }
             }
             EventKind::FileDelete { device, inode } => {
                 let fill = |row: &mut StepRow| (row.device, row.inode) = (Some(device), Some(inode));

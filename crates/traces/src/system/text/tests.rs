@@ -94,12 +94,12 @@ fn fields_are_those_of_the_kernel() {
         (
             "iomap_dio_rw_begin: dev 7:2 ino 0x1f size 0x4000 offset 0x1000 length 0x2000 done_before 0x0 \
              flags DIRECT|WRITE dio_flags DIO_OVERWRITE_ONLY aio 1",
-            EventKind::Direct { range, writes: true, is_async: true },
+            EventKind::Direct { range, file_bytes: 0x4000, writes: true, is_async: true },
         ),
         (
-            "iomap_dio_rw_begin: dev 7:2 ino 0x1f size 0x3000 offset 0x1000 length 0x9000 done_before 0x0 \
+            "iomap_dio_rw_begin: dev 7:2 ino 0x1f size 0x3000 offset 0x1000 length 0x2000 done_before 0x0 \
              flags DIRECT dio_flags  aio 0",
-            EventKind::Direct { range, writes: false, is_async: false },
+            EventKind::Direct { range, file_bytes: 0x3000, writes: false, is_async: false },
         ),
         ("block_bio_queue: 7,2 RA 24 + 16 [cp]", {
             EventKind::DeviceRead { device: DEVICE, sector: 24, bytes: 8192 }
