@@ -8,8 +8,8 @@ use seeklab_core::{ByteSize, Duration, Seed};
 use seeklab_fuzz::{TARGET, run_host};
 use seeklab_workloads::Host;
 use seeklab_workloads::host::{
-    HostSettings, RecordedAction, RecordedAllocation, RecordedExtent, RecordedFile, RecordedPlace,
-    RecordedPool, RecordedStep, RecordedThread, Recording,
+    CachedPages, HostSettings, RecordedAction, RecordedAllocation, RecordedExtent, RecordedFile,
+    RecordedPlace, RecordedPool, RecordedStep, RecordedThread, Recording,
 };
 
 /// Numbers from the input, zero behind its end.
@@ -33,6 +33,11 @@ impl Numbers<'_> {
     }
 }
 
+fn cached(numbers: &mut Numbers) -> CachedPages {
+    let (first, pages) = (u64::from(numbers.below(5000)), u64::from(numbers.below(700)));
+    CachedPages { first, pages, is_dirty: numbers.byte() % 2 == 1 }
+}
+
 /// A file. Some of its extents are new: their places go to one of the pools, which do not need to have enough.
 fn file(numbers: &mut Numbers, pools: &mut [RecordedPool]) -> RecordedFile {
     let pages = u64::from(numbers.below(5000)) + 1;
@@ -54,7 +59,8 @@ fn file(numbers: &mut Numbers, pools: &mut [RecordedPool]) -> RecordedFile {
         }
         first += length + gap;
     }
-    RecordedFile { pages, extents, is_cached: numbers.byte() % 2 == 1, allocations }
+    let cached = vec![cached(numbers)];
+    RecordedFile { pages, extents, is_cached: numbers.byte() % 2 == 1, cached, allocations }
 }
 
 fn action(numbers: &mut Numbers, files: &[RecordedFile], threads: u32) -> RecordedAction {
@@ -107,12 +113,18 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         RecordedThread { start: Duration::ZERO, steps }
     });
     let threads = threads.collect();
+    let metadata = vec![cached(&mut numbers)];
     let settings = HostSettings {
         memory: Some(ByteSize::from_bytes((u64::from(numbers.byte()) + 64) * 4096)),
         tags: Some(u32::from(numbers.byte()) + 1),
         ..HostSettings::default()
     };
-    if let Ok(host) = Host::of_recording(Recording { files, threads, pools }, &settings, TARGET, Seed(1)) {
+    if let Ok(host) = Host::of_recording(
+        Recording { files, threads, pools, metadata, ..Recording::default() },
+        &settings,
+        TARGET,
+        Seed(1),
+    ) {
         run_host(host);
     }
 });

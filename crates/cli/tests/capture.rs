@@ -5,6 +5,7 @@
 #[path = "cli/schema_check.rs"]
 mod schema_check;
 
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -381,6 +382,41 @@ fn time_of_a_copy_is_divided_completely() {
     assert_eq!(requests["traces"][0]["requests"], trace_info["requests"]);
     assert!(requests["traces"][0]["reads"].as_u64().unwrap() >= 40);
     assert!(requests["traces"][0]["writes"].as_u64().unwrap() >= 1);
+}
+
+#[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices, tracefs and Linux 6.5")]
+fn prediction_begins_with_what_is_dirty_and_in_memory() {
+    let Some(file_system) = FileSystem::new("ext4") else { return };
+    let path = |name: &str| file_system.folder.path().join(name);
+    let sizes = [("read", 1 << 20), ("dirty", 3 << 20)];
+    sizes.iter().for_each(|(name, size)| std::fs::write(path(name), vec![7; *size]).unwrap());
+    file_system.cool();
+    // A third is read, and a third of the other is changed and not written.
+    std::fs::File::open(path("read")).unwrap().take(4096).read_to_end(&mut Vec::new()).unwrap();
+    let mut dirty = std::fs::OpenOptions::new().write(true).open(path("dirty")).unwrap();
+    dirty.write_all(&vec![8; 1 << 20]).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (device, trace) = (file_system.device.path.to_str().unwrap(), folder.path().join("start.sys"));
+    let trace = trace.to_str().unwrap();
+    let output = seeklab(&["capture", "--system", device, "-o", trace, "--json", "--", "sleep", "0.01"]);
+    let result = document(&output);
+    assert!(output.status.success(), "{result}: {}", String::from_utf8_lossy(&output.stderr));
+    let info = &result["trace"];
+    let Some(cached) = info["cached_at_start_bytes"].as_u64() else {
+        return println!("skipped: this kernel has no cachestat");
+    };
+    assert!(info["open_files"].as_u64() >= Some(1), "{info}");
+    let dirtied = info["dirty_at_start_bytes"].as_u64().unwrap();
+    // Beside the data, some metadata is dirty.
+    assert!((1 << 20..1 << 20 | 1 << 18).contains(&dirtied), "{info}");
+    assert!(cached > dirtied + 4096, "{info}");
+    // The command reads and writes nothing, and yet the model writes what was dirty.
+    let simulated = document(&seeklab(&["simulate", "cheetah-36es", "--workload", trace, "--json"]));
+    let device = &simulated["devices"][0];
+    let written = device["written_bytes"].as_u64().unwrap();
+    assert!((1 << 20..=dirtied).contains(&written), "{device}");
+    assert_eq!(device["reads"], 0, "{device}");
 }
 
 /// Operation, address and length of the requests of a CSV trace that are longer than `blocks`, sorted.

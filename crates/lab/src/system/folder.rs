@@ -10,8 +10,8 @@ use seeklab_traces::TraceError;
 use seeklab_traces::system::Output;
 use seeklab_traces::system::table::TableRow;
 use seeklab_traces::system::tables::{
-    CommitRow, CpuRow, ExtentRow, InitialRow, InterruptRow, LossRow, OccupiedRow, ProcessRow, StepRow,
-    TABLES_VERSION, WaitRow,
+    CachedRow, CommitRow, CpuRow, ExtentRow, InitialRow, InterruptRow, LossRow, OccupiedRow, OpenFileRow,
+    ProcessRow, StepRow, TABLES_VERSION, WaitRow,
 };
 
 use super::metadata::{FILE, SystemMetadata, is_system_trace};
@@ -105,6 +105,8 @@ pub(super) struct Tables {
     commits: TypedTableWriter<CommitRow>,
     cpus: TypedTableWriter<CpuRow>,
     losses: TypedTableWriter<LossRow>,
+    open_files: TypedTableWriter<OpenFileRow>,
+    cached: TypedTableWriter<CachedRow>,
     failed: Option<TraceError>,
 }
 
@@ -125,6 +127,8 @@ impl Tables {
             commits: create(folder)?,
             cpus: create(folder)?,
             losses: create(folder)?,
+            open_files: create(folder)?,
+            cached: create(folder)?,
             failed: None,
         })
     }
@@ -145,6 +149,8 @@ impl Tables {
             Output::Commit(row) => self.commits.write(row),
             Output::Cpu(row) => self.cpus.write(row),
             Output::Loss(row) => self.losses.write(row),
+            Output::OpenFile(row) => self.open_files.write(row),
+            Output::Cached(row) => self.cached.write(row),
             Output::Request(_) => Ok(()),
         };
         self.failed = written.err();
@@ -166,6 +172,8 @@ impl Tables {
             (CommitRow::TABLE, self.commits.finish()?),
             (CpuRow::TABLE, self.cpus.finish()?),
             (LossRow::TABLE, self.losses.finish()?),
+            (OpenFileRow::TABLE, self.open_files.finish()?),
+            (CachedRow::TABLE, self.cached.finish()?),
         ])
     }
 }

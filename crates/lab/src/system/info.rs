@@ -5,7 +5,8 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use seeklab_traces::system::WaitCause;
-use seeklab_traces::system::tables::{CpuRow, ProcessRow, WaitRow};
+use seeklab_traces::system::table::TableRow;
+use seeklab_traces::system::tables::{CachedRow, CpuRow, OpenFileRow, ProcessRow, WaitRow};
 use serde::Serialize;
 
 use super::folder::{REQUESTS, SystemTrace};
@@ -34,6 +35,12 @@ pub struct SystemInfo {
     /// Waits of the task for data, metadata, writes, synchronisations, the journal, the request queue, memory, or since too many
     /// pages were dirty.
     pub io_waits: u64,
+    /// Files of the file system that processes had open at the beginning.
+    pub open_files: u64,
+    /// Data and metadata of the file system that were in memory at the beginning. `None` if they are not known.
+    pub cached_at_start_bytes: Option<u64>,
+    /// Part of them that was dirty.
+    pub dirty_at_start_bytes: Option<u64>,
     /// Sum of the times of all threads of the task.
     pub task: ProcessTimes,
     /// Threads of the command and its descendants, in the order of their beginning.
@@ -274,6 +281,17 @@ fn io_waits(trace: &SystemTrace) -> Result<u64, Failure> {
     Ok(waits)
 }
 
+/// Bytes that were in memory at the beginning, and those of them that were dirty.
+fn start_bytes(trace: &SystemTrace) -> Result<(u64, u64), Failure> {
+    let (mut cached, mut dirty) = (0_u64, 0_u64);
+    for row in trace.rows::<CachedRow>()? {
+        let row = row?;
+        cached = cached.saturating_add(row.length_bytes);
+        dirty = dirty.saturating_add(if row.is_dirty { row.length_bytes } else { 0 });
+    }
+    Ok((cached, dirty))
+}
+
 /// Describes the system-level trace at `path`.
 ///
 /// # Errors
@@ -307,6 +325,7 @@ pub fn info(path: &Path) -> Result<SystemInfo, Failure> {
     task.name = "task".to_owned();
     let unknown_pct = 100.0 * task.waits.unknown_s / task.elapsed_s.max(1e-9);
     let recording_pct = task.recording_s.map(|recording_s| 100.0 * recording_s / task.elapsed_s.max(1e-9));
+    let start = metadata.has_start_pages.then(|| start_bytes(&trace)).transpose()?;
     let events = &metadata.events;
     let mut notes = Vec::new();
     if events.lost_events > 0 {
@@ -339,6 +358,9 @@ pub fn info(path: &Path) -> Result<SystemInfo, Failure> {
         command_elapsed_s,
         requests: metadata.tables.get(REQUESTS).copied().unwrap_or(0),
         io_waits: io_waits(&trace)?,
+        open_files: metadata.tables.get(OpenFileRow::TABLE).copied().unwrap_or(0),
+        cached_at_start_bytes: start.map(|start| start.0),
+        dirty_at_start_bytes: start.map(|start| start.1),
         task,
         processes: processes.iter().map(ProcessTimes::of).collect(),
         cpus: cpus.iter().map(CpuTimes::from).collect(),

@@ -49,6 +49,9 @@ pub struct SystemMetadata {
     /// True if `offset_bytes` of metadata is in bytes. Traces of earlier builds took the numbers of blocks for those of sectors.
     #[serde(default)]
     pub has_metadata_bytes: bool,
+    /// True if the trace has all pages of the file system that were in memory at the beginning.
+    #[serde(default)]
+    pub has_start_pages: bool,
     /// Counts of events.
     pub events: EventCounts,
     /// Number of rows of each table.

@@ -333,6 +333,7 @@ fn metadata(
             other_event_ns: recorded.cost.access_ns,
         }),
         has_metadata_bytes: true,
+        has_start_pages: recorded.state.has_pages,
         events: EventCounts {
             events: processed.events,
             by_kind: recorded.kinds.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect(),

@@ -101,6 +101,7 @@ pub fn convert_text(session: &Session, options: &SystemTextOptions) -> Result<Co
         mount: mount_facts(facts),
         recording_cost: None,
         has_metadata_bytes: true,
+        has_start_pages: false,
         events: EventCounts {
             events: processed.events,
             by_kind: kinds.clone(),

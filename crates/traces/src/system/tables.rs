@@ -185,6 +185,36 @@ rows! {
 }
 
 rows! {
+    /// File of the traced file system that a process had open at the beginning.
+    OpenFileRow in "open_files" {
+        /// Number of the process.
+        process: u32,
+        /// Its descriptor.
+        descriptor: u32,
+        /// Inode of the file.
+        inode: u64,
+        /// Flags of open(2).
+        flags: u64,
+        /// Place at which the next transfer begins.
+        offset_bytes: u64,
+    }
+}
+
+rows! {
+    /// Part of a file, or of the device, that was in memory at the beginning.
+    CachedRow in "cached" {
+        /// Inode of the file. Absent for the device, whose parts are metadata.
+        inode: Option<u64>,
+        /// First byte.
+        offset_bytes: u64,
+        /// Number of bytes, in whole pages.
+        length_bytes: u64,
+        /// True if the part was dirty.
+        is_dirty: bool,
+    }
+}
+
+rows! {
     /// Wait of a task thread: from the moment that it leaves its processor to the moment that it is woken.
     WaitRow in "waits" {
         /// Number of the thread.

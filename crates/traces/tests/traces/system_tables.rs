@@ -4,8 +4,8 @@ use std::path::Path;
 
 use seeklab_traces::system::table::{CellContent, TableRow};
 use seeklab_traces::system::tables::{
-    CommitRow, CpuRow, ExtentRow, InitialRow, InterruptRow, LossRow, OccupiedRow, ProcessRow, StepRow,
-    TABLES_VERSION, WaitRow,
+    CachedRow, CommitRow, CpuRow, ExtentRow, InitialRow, InterruptRow, LossRow, OccupiedRow, OpenFileRow,
+    ProcessRow, StepRow, TABLES_VERSION, WaitRow,
 };
 use seeklab_traces::system::{InterruptSource, Role, StepEvent, WaitCause, Waker};
 
@@ -49,6 +49,8 @@ fn page() -> String {
     text += &section::<WaitRow>();
     text += &section::<InterruptRow>();
     text += &section::<InitialRow>();
+    text += &section::<OpenFileRow>();
+    text += &section::<CachedRow>();
     text += &section::<OccupiedRow>();
     text += &section::<ExtentRow>();
     text += &section::<CommitRow>();

@@ -64,8 +64,8 @@ pub use self::figures::{CpuTimes, HostFigures};
 pub use self::file_system::{DirectoryId, FileId, Full, Mount};
 pub use self::profile::Profile;
 pub use self::recorded::{
-    RecordedAction, RecordedAllocation, RecordedExtent, RecordedFile, RecordedPlace, RecordedPool,
-    RecordedStep, RecordedThread, Recording,
+    CachedPages, RecordedAction, RecordedAllocation, RecordedExtent, RecordedFile, RecordedPlace,
+    RecordedPool, RecordedStep, RecordedThread, Recording,
 };
 pub use self::spec::{FileSpec, HostSettings, HostSpec, ProcessSpec, SystemSpec};
 pub use self::timeline::HostInterval;

@@ -17,10 +17,25 @@ use seeklab_core::Duration;
 pub struct Recording {
     /// Files, by number.
     pub files: Vec<RecordedFile>,
-    /// Threads, by number. The task is all of them.
+    /// Threads, by number.
     pub threads: Vec<RecordedThread>,
+    /// Numbers of the threads of the task, which also has what they start. If it is empty, all threads are the task.
+    pub task: Vec<u32>,
     /// Blocks that the file system gave to new data, by number.
     pub pools: Vec<RecordedPool>,
+    /// Metadata in memory at the start: parts of the device, in blocks of 4 KiB.
+    pub metadata: Vec<CachedPages>,
+}
+
+/// Blocks of 4 KiB that are in memory at the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CachedPages {
+    /// First block of the file.
+    pub first: u64,
+    /// Number of blocks.
+    pub pages: u64,
+    /// True if they are dirty.
+    pub is_dirty: bool,
 }
 
 /// Blocks that the file system gave to new data, one after the other.
@@ -50,6 +65,8 @@ pub struct RecordedFile {
     pub extents: Vec<RecordedExtent>,
     /// True if the file is in the page cache at the start, as far as it fits.
     pub is_cached: bool,
+    /// Parts that are in memory at the start, as far as they fit. In order, without overlap.
+    pub cached: Vec<CachedPages>,
     /// Parts that are new: they get their places when they are first written. In order, without overlap.
     pub allocations: Vec<RecordedAllocation>,
 }
@@ -224,7 +241,9 @@ impl Recording {
             }
             _ => None,
         });
-        data.chain(metadata).max()
+        let dirty = self.metadata.iter().filter(|part| part.is_dirty);
+        let dirty = dirty.map(|part| part.first.saturating_add(part.pages));
+        data.chain(metadata).chain(dirty).max()
     }
 
     /// For each thread, true if another one starts it.

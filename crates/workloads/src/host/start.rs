@@ -45,6 +45,7 @@ impl Host {
                 files.iter().map(File::source),
                 Vec::new(),
                 Vec::new(),
+                Vec::new(),
                 device_pages,
                 &settings,
             ))
@@ -93,8 +94,9 @@ impl Host {
         }
         let settings = Settings::new(&HostSettings { profile: Profile::Linux, ..settings.clone() });
         check_settings(&settings).map_err(|error| error.under("host"))?;
-        let definition = Definition { program: Vec::new(), is_task: true };
-        let definitions = vec![definition; recording.threads.len()];
+        let is_task = |number| recording.task.is_empty() || recording.task.contains(&(number as u32));
+        let definition = |number| Definition { program: Vec::new(), is_task: is_task(number) };
+        let definitions: Vec<_> = (0..recording.threads.len()).map(definition).collect();
         let mut host = Self::idle(settings, block_bytes, definitions, seed);
         let is_started = recording.started_by_others();
         let starts: Vec<Duration> = recording.threads.iter().map(|thread| thread.start).collect();
@@ -104,13 +106,15 @@ impl Host {
             files,
             recording.threads,
             recording.pools,
+            recording.metadata,
             device_pages,
             &host.settings,
         )));
         host.add_syncer();
         host.fill_cache();
         for (number, start) in starts.into_iter().enumerate().filter(|(number, _)| !is_started[*number]) {
-            let pid = host.add_process(number as u32, true, NONE);
+            let is_task = host.definitions[number].is_task;
+            let pid = host.add_process(number as u32, is_task, NONE);
             host.set_timer(start, pid);
         }
         Ok(host)
@@ -141,8 +145,14 @@ impl Host {
         let kinds = application.kinds().len();
         let definitions = vec![Definition { program: Vec::new(), is_task: true }; kinds];
         let mut host = Self::idle(settings, block_bytes, definitions, seed);
-        host.linux =
-            Some(Box::new(Linux::new([].into_iter(), Vec::new(), Vec::new(), device_pages, &host.settings)));
+        host.linux = Some(Box::new(Linux::new(
+            [].into_iter(),
+            Vec::new(),
+            Vec::new(),
+            Vec::new(),
+            device_pages,
+            &host.settings,
+        )));
         host.has_journal = files.has_journal();
         host.application = Some(Box::new(Running::new(application, files)));
         host.add_syncer();
@@ -224,17 +234,26 @@ impl Host {
         debug_assert_eq!(self.processes.len() as u32 - 1, JOURNAL);
     }
 
-    /// Brings the files that are cached at the start into memory, as far as they fit.
+    /// Brings what is in memory at the start there, as far as it fits, and what is dirty first.
     fn fill_cache(&mut self) {
         let of_files = self.files.iter().filter(|file| file.is_cached && self.linux.is_none());
         let of_files = of_files.flat_map(|file| file.first_page..file.first_page + file.pages);
-        let of_linux = self.linux.iter().flat_map(|linux| linux.cached_pages());
-        let pages: Vec<u64> = of_files.chain(of_linux).take(self.settings.frames as usize).collect();
-        for page in pages {
-            if let Some(frame) = self.cache.allocate(page) {
+        let of_linux = |is_dirty| {
+            let linux = self.linux.iter().flat_map(move |linux| linux.cached_pages(is_dirty));
+            linux.map(move |page| (page, is_dirty))
+        };
+        let pages = of_linux(true).chain(of_files.map(|page| (page, false))).chain(of_linux(false));
+        let pages: Vec<(u64, bool)> = pages.take(self.settings.frames as usize).collect();
+        let mut dirty = Vec::new();
+        for (page, is_dirty) in pages {
+            if self.cache.find(page).is_none()
+                && let Some(frame) = self.cache.allocate(page)
+            {
                 self.cache.set_state(frame, FrameState::Clean);
+                dirty.extend(is_dirty.then_some(frame));
             }
         }
+        dirty.into_iter().for_each(|frame| self.dirty(frame));
     }
 
     /// Adds a process that has yet to start.

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use seeklab_core::{Duration, Instant, Operation, Seed};
 use seeklab_workloads::AddressSpace;
 use seeklab_workloads::host::{
-    Host, HostSettings, RecordedAction, RecordedAllocation, RecordedExtent, RecordedFile, RecordedPlace,
-    RecordedPool, RecordedStep, RecordedThread, Recording,
+    CachedPages, Host, HostSettings, RecordedAction, RecordedAllocation, RecordedExtent, RecordedFile,
+    RecordedPlace, RecordedPool, RecordedStep, RecordedThread, Recording,
 };
 
 use crate::common::{Server, Service, TARGET};
@@ -304,7 +304,8 @@ fn new_data_lie_in_the_order_in_which_they_are_written() {
         |file, pages| RecordedAction::Write { file, first: 0, pages, keeps_first: false, keeps_last: false };
     let written = |steps: &[(u64, RecordedAction)]| {
         let (files, pool) = new_files();
-        let recording = Recording { files, threads: vec![thread(steps)], pools: vec![pool] };
+        let recording =
+            Recording { files, threads: vec![thread(steps)], pools: vec![pool], ..Recording::default() };
         let host = Host::of_recording(recording, &free(), TARGET, Seed(1)).expect("it fits");
         requests(&run_host(host, Server::new(Service::Constant(SERVICE))))
     };
@@ -328,6 +329,29 @@ fn clean_pages_that_the_machine_takes_are_read_again() {
     // The dirty block stays.
     let expected = [(Operation::Read, 1000, 4), (Operation::Read, 1001, 2), (Operation::Write, 1000, 1)];
     assert_eq!(requests(&run), expected);
+}
+
+#[test]
+fn host_begins_with_the_pages_that_are_in_memory() {
+    let part = |first, pages, is_dirty| CachedPages { first, pages, is_dirty };
+    let cached = vec![part(0, 2, false), part(3, 1, true)];
+    let files = vec![RecordedFile { cached, ..file(1000, 8) }];
+    let steps = [(1_000, read(0, 2)), (0, read(3, 1)), (0, metadata(40, false, false)), (0, read(6, 1))];
+    let recording = Recording {
+        files,
+        threads: vec![thread(&steps)],
+        metadata: vec![part(40, 1, true), part(9_999_999_999, 1, false)],
+        ..Recording::default()
+    };
+    let host = Host::of_recording(recording.clone(), &free(), TARGET, Seed(1)).expect("it fits");
+    let run = run_host(host, Server::new(Service::Constant(SERVICE)));
+    // Block 6 alone is read, and what was dirty is written at the end.
+    let mut made = requests(&run);
+    made.sort_by_key(|(_, address, _)| *address);
+    assert_eq!(made, [(Operation::Write, 40, 1), (Operation::Write, 1003, 1), (Operation::Read, 1006, 1)]);
+    assert_eq!(run.figures.elapsed, Duration::from_ms(1) + SERVICE);
+    let beyond = Recording { metadata: vec![part(9_999_999_999, 1, true)], ..recording };
+    assert!(Host::of_recording(beyond, &free(), TARGET, Seed(1)).is_err());
 }
 
 fn direct(first: u64, sectors: u32, writes: bool, queue: Option<u32>) -> (u64, RecordedAction) {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use seeklab_workloads::host::{RecordedFile, RecordedPool};
+use seeklab_workloads::host::{CachedPages, RecordedFile, RecordedPool};
 
 use super::allocations::Allocations;
 use super::block_set::BlockSet;
@@ -26,6 +26,17 @@ pub(super) struct File {
     pub(super) is_accessed: bool,
     /// Blocks that were read or written.
     pub(super) accessed: BlockSet,
+    /// Parts that were in memory at the beginning, in order.
+    pub(super) cached: Vec<CachedPages>,
+}
+
+impl File {
+    /// Returns true if a page was accessed before, or was in memory at the beginning.
+    pub(super) fn was_in_memory(&self, page: u64) -> bool {
+        let after = self.cached.partition_point(|part| part.first <= page);
+        let part = self.cached[..after].last();
+        self.accessed.contains(page) || part.is_some_and(|part| page - part.first < part.pages)
+    }
 }
 
 impl Files {
@@ -66,7 +77,9 @@ impl Files {
         let recorded = |(number, file): (usize, File)| RecordedFile {
             pages: file.end.max(file.extents.end()),
             extents: file.extents.extents(),
-            is_cached: file.is_cached,
+            // The trace has the pages of a file if any were in memory.
+            is_cached: file.is_cached && file.cached.is_empty(),
+            cached: file.cached,
             allocations: parts.remove(&number).unwrap_or_default(),
         };
         (self.files.into_iter().enumerate().map(recorded).collect(), pools)

@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use seeklab_core::Duration;
-use seeklab_traces::system::tables::{ExtentRow, ProcessRow, StepRow, WaitRow};
+use seeklab_traces::system::tables::{
+    CachedRow, ExtentRow, InitialRow, OpenFileRow, ProcessRow, StepRow, WaitRow,
+};
 use seeklab_traces::system::{StepEvent, WaitCause};
-use seeklab_workloads::host::{RecordedAction, RecordedStep, RecordedThread, Recording};
+use seeklab_workloads::host::{CachedPages, RecordedAction, RecordedStep, RecordedThread, Recording};
 
 use super::KeptWaits;
 use super::calls::{ADVICE_SEQUENTIAL, Calls, OPEN_SYNC, RING_WAITS};
@@ -97,6 +99,9 @@ pub(super) struct Loader {
     /// Files that were opened for transfers past the page cache, and transfers of that kind.
     direct_opens: u64,
     direct_transfers: u64,
+    /// Processes of the task that threads outside of it made, with these threads.
+    made_outside: Vec<(u32, u32)>,
+    cached_metadata: Vec<CachedPages>,
 }
 
 /// Programs of a trace.
@@ -118,6 +123,7 @@ impl Loader {
         let mut numbers = BTreeMap::new();
         let mut threads: Vec<Thread> = Vec::new();
         let mut descriptors = Descriptors::default();
+        let mut made_outside = Vec::new();
         for row in processes {
             if numbers.contains_key(&row.thread) {
                 continue;
@@ -127,6 +133,8 @@ impl Loader {
                 && parent != row.process
             {
                 descriptors.parents.entry(row.process).or_insert(parent);
+            } else if !numbers.contains_key(&row.parent) {
+                made_outside.push((row.process, row.parent));
             }
             threads.push(Thread {
                 process: row.process,
@@ -152,6 +160,8 @@ impl Loader {
             queues: Queues::default(),
             direct_opens: 0,
             direct_transfers: 0,
+            made_outside,
+            cached_metadata: Vec::new(),
         }
     }
 
@@ -184,6 +194,48 @@ impl Loader {
         let number = self.files.number(row.inode, row.time_ns);
         let extents = &mut self.files.file(number).extents;
         extents.insert(row.file_block, row.device_block, u64::from(row.blocks), row.time_ns);
+    }
+
+    /// Takes note of a thread that existed at the beginning: its process may have made processes of the task, which have its open files.
+    pub(super) fn initial(&mut self, row: &InitialRow) {
+        for (process, _) in self.made_outside.iter().filter(|(_, parent)| *parent == row.thread) {
+            self.descriptors.parents.entry(*process).or_insert(row.process);
+        }
+    }
+
+    /// Takes note of a file that was open at the beginning. Comes after the survey.
+    pub(super) fn open_file(&mut self, row: &OpenFileRow) {
+        let (process, descriptor) = (row.process, u64::from(row.descriptor));
+        let file = self.files.number(row.inode, 0);
+        self.descriptors.open(process, descriptor, row.flags & OPEN_SYNC != 0);
+        self.descriptors.set(process, descriptor, file);
+    }
+
+    /// Takes note of a part that was in memory at the beginning. Comes after the extents.
+    pub(super) fn cached(&mut self, row: &CachedRow) -> Result<(), String> {
+        let end = row
+            .offset_bytes
+            .checked_add(row.length_bytes)
+            .ok_or("a cached part ends beyond the largest file")?;
+        let (first, end) = (row.offset_bytes / BLOCK_BYTES, end.div_ceil(BLOCK_BYTES));
+        let part = CachedPages { first, pages: end - first, is_dirty: row.is_dirty };
+        let Some(inode) = row.inode else {
+            // What lies beyond the device is no metadata of its file system.
+            if end <= self.device_blocks {
+                self.cached_metadata.push(part);
+            }
+            return Ok(());
+        };
+        number_of(end)?;
+        let number = self.files.number(inode, 0);
+        let file = self.files.file(number);
+        file.end = file.end.max(end);
+        if part.is_dirty {
+            // They get their places when the host writes them.
+            file.extents.write(first, end, 0);
+        }
+        file.cached.push(part);
+        Ok(())
     }
 
     /// Takes note of an inode that belongs to a file, and of a deletion: the files that have an inode one after the other are
@@ -406,7 +458,7 @@ impl Loader {
         state.end = state.end.max(end);
         state.is_accessed = true;
         state.extents.write(first, end, row.time_ns);
-        let edges = [first, end - 1].map(|page| (page, state.accessed.contains(page)));
+        let edges = [first, end - 1].map(|page| (page, state.was_in_memory(page)));
         state.accessed.insert(first, end);
         self.describe(number, file, Calls::written_argument);
         let is_partial = [start_bytes, end_bytes].map(|bytes| !bytes.is_multiple_of(BLOCK_BYTES));
@@ -586,7 +638,7 @@ impl Loader {
         let threads = self.threads.into_iter().map(recorded).collect();
         let (files, pools) = self.files.finish();
         Loaded {
-            recording: Recording { files, threads, pools },
+            recording: Recording { files, threads, task: Vec::new(), pools, metadata: self.cached_metadata },
             kept: self.kept,
             unused_direct_opens: if self.direct_transfers == 0 { self.direct_opens } else { 0 },
             lost_pages: lost.iter().map(|(_, lost)| lost.pages()).sum(),

@@ -32,7 +32,7 @@ mod tests;
 
 use seeklab_core::ByteSize;
 use seeklab_traces::system::table::TableRow;
-use seeklab_traces::system::tables::{InterruptRow, ProcessRow};
+use seeklab_traces::system::tables::{InitialRow, InterruptRow, OpenFileRow, ProcessRow};
 use seeklab_workloads::host::{HostSettings, Recording};
 
 pub(super) use self::calls::Calls;
@@ -94,10 +94,22 @@ pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
     for row in trace.rows()? {
         loader.extent(&row?);
     }
+    let failed = |problem: String| Failure::new(format!("{}: {problem}", trace.folder().display()));
+    if metadata.tables.contains_key(OpenFileRow::TABLE) {
+        for row in trace.rows::<InitialRow>()? {
+            loader.initial(&row?);
+        }
+        for row in trace.rows()? {
+            loader.open_file(&row?);
+        }
+    }
+    if metadata.has_start_pages {
+        for row in trace.rows()? {
+            loader.cached(&row?).map_err(failed)?;
+        }
+    }
     for row in trace.rows()? {
-        loader
-            .step(&row?)
-            .map_err(|problem| Failure::new(format!("{}: {problem}", trace.folder().display())))?;
+        loader.step(&row?).map_err(failed)?;
     }
     let settings = settings::traced(metadata);
     let memory_bytes = settings.memory.map_or(0, ByteSize::as_bytes);

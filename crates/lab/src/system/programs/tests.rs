@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use seeklab_core::{Duration, ProcessName};
-use seeklab_traces::system::tables::{ExtentRow, ProcessRow, StepRow, TABLES_VERSION, WaitRow};
-use seeklab_traces::system::{StepEvent, WaitCause, Waker};
-use seeklab_workloads::host::{RecordedAction, Recording};
+use seeklab_traces::system::tables::{
+    CachedRow, ExtentRow, InitialRow, OpenFileRow, ProcessRow, StepRow, TABLES_VERSION, WaitRow,
+};
+use seeklab_traces::system::{Role, StepEvent, WaitCause, Waker};
+use seeklab_workloads::host::{CachedPages, RecordedAction, Recording};
 
 use super::KeptWaits;
 use super::loader::{Loaded, Loader};
@@ -57,6 +59,7 @@ fn metadata() -> SystemMetadata {
         },
         recording_cost: None,
         has_metadata_bytes: true,
+        has_start_pages: false,
         events: EventCounts {
             by_kind: BTreeMap::new(),
             events: 0,
@@ -643,4 +646,76 @@ fn files_opened_for_transfers_that_the_trace_lacks_are_counted() {
     let direct = StepRow { is_async: Some(false), ..access(40, StepEvent::DirectRead, 9, 0, 4096) };
     assert_eq!(loaded(&[open[0], open[1], direct]).unused_direct_opens, 0);
     assert_eq!(loaded(&call(20, 257, [0, 0, 2], 3)).unused_direct_opens, 0);
+}
+
+#[test]
+fn pages_in_memory_at_the_beginning_are_those_of_the_trace() {
+    let mut loader = Loader::new(&metadata(), &[process(10, 1, 0)]);
+    let part = |inode, page: u64, pages: u64, is_dirty| CachedRow {
+        inode,
+        offset_bytes: page * 4096,
+        length_bytes: pages * 4096,
+        is_dirty,
+    };
+    let read = access(50, StepEvent::FileRead, 1, 0, 4096);
+    let other = access(60, StepEvent::FileRead, 2, 0, 4096);
+    // Less than a page of each is written. The first one was in memory.
+    let write = access(70, StepEvent::FileWrite, 1, 8 * 4096 + 100, 50);
+    let far = access(80, StepEvent::FileWrite, 1, 20 * 4096 + 100, 50);
+    let steps = [read, other, write, far];
+    steps.iter().for_each(|row| loader.survey(row));
+    loader.extent(&ExtentRow { time_ns: 90, inode: 1, file_block: 8, device_block: 700, blocks: 2 });
+    let rows = [
+        part(Some(1), 0, 2, false),
+        part(Some(1), 8, 2, true),
+        part(Some(3), 4, 1, false),
+        part(None, 100, 3, true),
+        part(None, 1 << 40, 1, false),
+    ];
+    rows.iter().for_each(|row| loader.cached(row).expect("the row is right"));
+    steps.iter().for_each(|row| loader.step(row).expect("the row is right"));
+    let Recording { files, metadata, threads, .. } = loader.finish(1 << 30).recording;
+    let cached = |first, pages, is_dirty| CachedPages { first, pages, is_dirty };
+    let places: Vec<_> = files.iter().map(|file| (file.is_cached, file.cached.clone(), file.pages)).collect();
+    // The first access to the file without rows did not wait.
+    let first = vec![cached(0, 2, false), cached(8, 2, true)];
+    let expected = [(false, first, 21), (true, vec![], 1), (false, vec![cached(4, 1, false)], 5)];
+    assert_eq!(places, [expected[0].clone(), expected[2].clone(), expected[1].clone()]);
+    assert_eq!(metadata, [cached(100, 3, true)]);
+    // What was dirty gets its place when the host writes it.
+    assert_eq!(files[0].allocations.len(), 1);
+    let keeps = |step: usize| match threads[0].steps[step].action {
+        RecordedAction::Write { keeps_first, .. } => keeps_first,
+        other => panic!("{other:?}"),
+    };
+    // This trace has no reads of the device, so a place that was known before decides.
+    assert_eq!((keeps(2), keeps(3)), (false, false));
+}
+
+#[test]
+fn files_open_at_the_beginning_are_those_of_the_process_that_made_the_command() {
+    let mut loader = Loader::new(&metadata(), &[process(10, 5, 0)]);
+    // Thread 5 of process 4 made the command.
+    loader.initial(&InitialRow {
+        thread: 5,
+        process: 4,
+        parent: 1,
+        name: ProcessName::default(),
+        role: Role::Recorder,
+        cpu: None,
+    });
+    let open = |process, descriptor, inode, flags| OpenFileRow {
+        process,
+        descriptor,
+        inode,
+        flags,
+        offset_bytes: 0,
+    };
+    loader.open_file(&open(4, 7, 9, 0o2));
+    loader.open_file(&open(3, 8, 9, 0o2));
+    let steps = [call(20, 74, [7, 0, 0], 0), call(40, 74, [8, 0, 0], 0)].concat();
+    steps.iter().for_each(|row| loader.step(row).expect("the row is right"));
+    let all = actions(&loader.finish(1 << 30).recording, 0);
+    let none = RecordedAction::None;
+    assert_eq!(all, [RecordedAction::SyncFile { file: 0 }, none, none, none]);
 }

@@ -66,6 +66,16 @@ pub struct Mount {
     pub device: u32,
 }
 
+impl Mount {
+    /// Path of the mount point for this process, if the table `mounts` is that of another process.
+    pub(super) fn reachable(&self, mounts: Option<&Path>) -> PathBuf {
+        match mounts.and_then(Path::parent) {
+            Some(process) => process.join("root").join(self.point.strip_prefix("/").unwrap_or(&self.point)),
+            None => self.point.clone(),
+        }
+    }
+}
+
 /// State and settings of a host.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct HostFacts {

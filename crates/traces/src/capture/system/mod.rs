@@ -29,6 +29,7 @@ mod facts;
 mod format;
 mod part;
 mod spool;
+mod start;
 mod symbols;
 
 use std::collections::BTreeMap;
@@ -58,6 +59,7 @@ use symbols::Symbols;
 
 pub use facts::{HostFacts, KnownThreads, Mount};
 pub use part::{RecordedTask, is_system_part};
+pub use start::{CachedPart, OpenFile, StartState};
 
 /// Filter of reads. Without it, the decoder leaves the others out.
 const DEVICE_READS: &str = "rwbs ~ \"R*\"";
@@ -102,6 +104,7 @@ pub struct SystemCapture {
     device: TracedDevice,
     initial: Vec<InitialThread>,
     facts: HostFacts,
+    state: StartState,
     cost: RecordingCost,
     decoders: Vec<Decoder>,
 }
@@ -117,8 +120,10 @@ pub struct Recorded {
     pub device: TracedDevice,
     /// Threads at the beginning.
     pub initial: Vec<InitialThread>,
-    /// Settings and state of the host at the beginning.
+    /// Settings of the host at the beginning.
     pub facts: HostFacts,
+    /// Open files and pages in memory at the beginning.
+    pub state: StartState,
     /// Cost of recording an event, measured before the beginning.
     pub cost: RecordingCost,
     /// Number of the events by kind, after the pass.
@@ -181,6 +186,7 @@ impl SystemCapture {
         task.write("set_event_pid", &u32::from(u16::MAX).saturating_mul(64).to_string())?;
         let followed = task.folder().join("set_event_pid");
         let initial = facts::threads(&options.known);
+        let state = StartState::collect(device, &facts.mount.reachable(options.mounts.as_deref()));
         let readers = |instance: &Instance, is_task| -> Vec<(bool, u16)> {
             instance.readers.iter().map(|(cpu, _)| (is_task, *cpu as u16)).collect()
         };
@@ -190,6 +196,7 @@ impl SystemCapture {
             device: traced,
             initial: initial.clone(),
             facts: facts.clone(),
+            state: state.clone(),
             cost,
             header_page,
             formats,
@@ -247,6 +254,7 @@ impl SystemCapture {
             device: traced,
             initial,
             facts,
+            state,
             cost,
             decoders,
         })
@@ -312,6 +320,7 @@ impl SystemCapture {
             device: self.device,
             initial: std::mem::take(&mut self.initial),
             facts: std::mem::take(&mut self.facts),
+            state: std::mem::take(&mut self.state),
             cost: self.cost,
             kinds: BTreeMap::new(),
             has_symbols: !symbols.is_empty(),
@@ -379,6 +388,7 @@ impl Recorded {
             device: beginning.device,
             initial: beginning.initial,
             facts: beginning.facts,
+            state: beginning.state,
             cost: beginning.cost,
             kinds: BTreeMap::new(),
             has_symbols: !beginning.symbols.is_empty(),
@@ -419,6 +429,7 @@ impl Recorded {
         if let Root::ChildrenOf(thread) = root {
             processor = processor.with_starter(thread);
         }
+        self.state.rows(sink);
         let end_ns = self.end_ns;
         let kinds = &mut self.kinds;
         let malformed = self.spooled.read(&self.decoders, &self.symbols, |event| {

@@ -26,7 +26,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::symbols::Symbols;
-use super::{HostFacts, Root};
+use super::{HostFacts, Root, StartState};
 use crate::capture::error::CaptureError;
 use crate::system::{InitialThread, RecordingCost, TracedDevice};
 
@@ -49,6 +49,8 @@ pub(super) struct Beginning {
     pub(super) device: TracedDevice,
     pub(super) initial: Vec<InitialThread>,
     pub(super) facts: HostFacts,
+    #[serde(default)]
+    pub(super) state: StartState,
     pub(super) cost: RecordingCost,
     /// Text of `events/header_page`.
     pub(super) header_page: String,

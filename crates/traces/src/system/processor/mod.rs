@@ -28,8 +28,8 @@ use super::cpu::Cpu;
 use super::event::{BlockStep, EventKind, FileRange, RunState, SystemEvent, Work};
 use super::fields;
 use super::tables::{
-    CommitRow, CpuRow, ExtentRow, InitialRow, InterruptRow, LossRow, OccupiedRow, ProcessRow, Role,
-    StepEvent, StepRow, WaitRow,
+    CachedRow, CommitRow, CpuRow, ExtentRow, InitialRow, InterruptRow, LossRow, OccupiedRow, OpenFileRow,
+    ProcessRow, Role, StepEvent, StepRow, WaitRow,
 };
 use super::thread::{Completion, Devices, State, Thread};
 use crate::event::block_event::{Kind, Stamped, What};
@@ -75,6 +75,8 @@ pub enum Output {
     Commit(CommitRow),
     Cpu(CpuRow),
     Loss(LossRow),
+    OpenFile(OpenFileRow),
+    Cached(CachedRow),
     /// Request of the device, in order of completion.
     Request(HostRequest),
 }
@@ -131,10 +133,10 @@ pub struct Processor {
     /// Thread whose children are the task.
     starter: Option<u32>,
     cost: Option<RecordingCost>,
-    cpus: BTreeMap<u16, Cpu>,
-    threads: BTreeMap<u32, Thread>,
     /// System calls that write a file.
     write_calls: [u16; 5],
+    cpus: BTreeMap<u16, Cpu>,
+    threads: BTreeMap<u32, Thread>,
     initial: Vec<InitialRow>,
     commits: BTreeMap<u32, u64>,
     pairing: Pairing,
@@ -178,9 +180,9 @@ impl Processor {
             roots: roots.to_vec(),
             starter: None,
             cost: None,
+            write_calls: calls::writes_of("x86_64"),
             cpus: cpus.into_iter().map(|cpu| (cpu, Cpu::new(cpu, begin_ns))).collect(),
             threads: initial.iter().map(thread).collect(),
-            write_calls: calls::writes_of("x86_64"),
             initial: initial.iter().map(row).collect(),
             commits: BTreeMap::new(),
             pairing: Pairing::new(begin_ns),
@@ -196,14 +198,14 @@ impl Processor {
         Self { starter: Some(thread), ..self }
     }
 
-    /// Takes the cost of recording out of the computing times of the task.
-    #[must_use]
     /// Takes the numbers of system calls for those of a machine, as `uname -m` names it [default: x86_64].
     #[must_use]
     pub fn with_machine(self, machine: &str) -> Self {
         Self { write_calls: calls::writes_of(machine), ..self }
     }
 
+    /// Takes the cost of recording out of the computing times of the task.
+    #[must_use]
     pub fn with_cost(self, cost: RecordingCost) -> Self {
         Self { cost: Some(cost), ..self }
     }
@@ -281,11 +283,11 @@ impl Processor {
             EventKind::FileWrite(range) => self.access(event.thread, StepEvent::FileWrite, range, sink),
             EventKind::Direct { range, file_bytes, writes, is_async } => {
                 self.used(event.thread, range.device);
-                if let Some(thread) = self.threads.get_mut(&event.thread) {
-                    thread.direct_writes = Some(writes);
                 let mut writes = writes;
-                }
+                if let Some(thread) = self.threads.get_mut(&event.thread) {
                     writes |= thread.call.is_some_and(|call| self.write_calls.contains(&call));
+                    thread.direct_writes = Some(writes);
+                }
                 let step = if writes { StepEvent::DirectWrite } else { StepEvent::DirectRead };
                 let part = if writes { Some(range) } else { fields::readable(range, file_bytes) };
                 if let Some(range) = part {

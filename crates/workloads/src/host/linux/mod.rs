@@ -43,7 +43,7 @@ use super::page_cache::FrameState;
 use super::page_set::PageSet;
 use super::process::{Next, Wait};
 use super::profile::Settings;
-use super::recorded::{RecordedExtent, RecordedFile, RecordedPool, RecordedThread};
+use super::recorded::{CachedPages, RecordedExtent, RecordedFile, RecordedPool, RecordedThread};
 use super::{Host, PAGE_BYTES, SYNCER};
 
 /// Number of the file that stands for the device: its blocks are metadata.
@@ -135,11 +135,17 @@ impl Linux {
         files: impl Iterator<Item = LinuxFileSource>,
         threads: Vec<RecordedThread>,
         pools: Vec<RecordedPool>,
+        cached_metadata: Vec<CachedPages>,
         device_pages: u64,
         settings: &Settings,
     ) -> Self {
         let device = RecordedExtent { first: 0, address: 0, pages: device_pages };
-        let metadata = RecordedFile { pages: device_pages, extents: vec![device], ..RecordedFile::default() };
+        let metadata = RecordedFile {
+            pages: device_pages,
+            extents: vec![device],
+            cached: cached_metadata,
+            ..RecordedFile::default()
+        };
         let mut first_page = 0;
         let metadata = LinuxFileSource { recorded: Arc::new(metadata), each_pages: u64::MAX };
         let files: Vec<LinuxFile> = std::iter::once(metadata)
@@ -200,10 +206,18 @@ impl Linux {
         end.min(file.recorded.pages)
     }
 
-    /// Blocks of files that are in memory at the start.
-    pub(super) fn cached_pages(&self) -> impl Iterator<Item = u64> {
-        let cached = self.files.iter().filter(|file| file.recorded.is_cached);
-        cached.flat_map(|file| file.first_page..file.first_page + file.recorded.pages)
+    /// Blocks that are in memory at the start and dirty, or clean.
+    pub(super) fn cached_pages(&self, is_dirty: bool) -> impl Iterator<Item = u64> {
+        self.files.iter().flat_map(move |file| {
+            let (first_page, pages) = (file.first_page, file.recorded.pages);
+            let whole = (file.recorded.is_cached && !is_dirty).then_some(first_page..first_page + pages);
+            let parts = file.recorded.cached.iter().filter(move |part| part.is_dirty == is_dirty);
+            let parts = parts.map(move |part| {
+                let (first, end) = (part.first.min(pages), part.first.saturating_add(part.pages).min(pages));
+                first_page + first..first_page + end
+            });
+            whole.into_iter().chain(parts).flatten()
+        })
     }
 }
 
@@ -318,7 +332,7 @@ impl Host {
     }
 
     /// A block becomes dirty.
-    fn dirty(&mut self, frame: u32) {
+    pub(super) fn dirty(&mut self, frame: u32) {
         let (page, state) = {
             let held = self.cache.frame(frame);
             (held.page, held.state)
