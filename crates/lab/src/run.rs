@@ -291,8 +291,11 @@ fn system(
     progress: &mut Progress,
 ) -> Result<SimulationResult, Failure> {
     let folder = spec.trace.as_deref().expect("a workload of kind `system` names its trace");
-    let Programs { recording, names, settings, notes, void } =
+    let Programs { mut recording, names, settings, notes, void } =
         programs(&SystemTrace::open(Path::new(folder))?)?;
+    if let Some(task) = &spec.task {
+        recording.task = threads_of(task, &names)?;
+    }
     let settings = spec
         .settings(&settings)
         .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
@@ -302,6 +305,25 @@ fn system(
     result.notes.extend(void.iter().cloned().map(Note::Warning));
     result.void = void;
     Ok(result)
+}
+
+/// Numbers of the threads that run a program or have a number, among names such as `cp (77)`.
+fn threads_of(task: &str, names: &[String]) -> Result<Vec<u32>, Failure> {
+    let parts = names.iter().map(|name| {
+        let name = name.strip_suffix(')').unwrap_or(name);
+        name.rsplit_once(" (").unwrap_or((name, ""))
+    });
+    let is_chosen = |(program, number): (&str, &str)| program == task || number == task;
+    let chosen = parts.clone().zip(0_u32..).filter(|(parts, _)| is_chosen(*parts));
+    let chosen: Vec<u32> = chosen.map(|(_, number)| number).collect();
+    if chosen.is_empty() {
+        let mut programs: Vec<&str> = parts.map(|(program, _)| program).collect();
+        programs.sort_unstable();
+        programs.dedup();
+        let message = format!("task `{task}`: the trace has no such program");
+        return Err(Failure::new(message).hint(format!("it has {}", programs.join(", "))));
+    }
+    Ok(chosen)
 }
 
 /// The description with sizes in whole blocks of the device, as traces are read, and a note if that changed any.

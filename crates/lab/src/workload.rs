@@ -40,6 +40,8 @@ pub struct WorkloadOptions {
     pub shape: Option<PathBuf>,
     /// Settings of a host that override those of its description, such as `memory=40MiB,cpu_speed=2`.
     pub host: Option<String>,
+    /// Process or program whose processes, with those that they start, are the task of a host.
+    pub task: Option<String>,
     /// Require a system-level trace, whose processes run on a host.
     pub system: bool,
 }
@@ -212,6 +214,7 @@ pub fn from_spec(
             }
         }
         WorkloadSpec::Host(host) => {
+            host.task = options.task.clone().or(host.task.take());
             if let Some(settings) = &options.host {
                 host.override_settings(settings)
                     .map_err(|error| Failure::from(error).context(format!("--host `{settings}`")))?;
@@ -222,6 +225,7 @@ pub fn from_spec(
                 return Err(Failure::new(format!("--workload `{name}`: names no trace"))
                     .hint("write for example system,trace=db.sys"));
             }
+            system.task = options.task.clone().or(system.task.take());
             if let Some(settings) = &options.host {
                 system
                     .host
@@ -246,6 +250,11 @@ pub fn from_spec(
     }
     let is_host = matches!(spec, WorkloadSpec::Host(_) | WorkloadSpec::System(_));
     let is_application = spec.builtin().is_some();
+    if options.task.is_some() && !is_host {
+        return Err(Failure::new(format!("--task: `{name}` has no processes")).hint(
+            "name a file with `kind = \"host\"` or a system-level trace, without --open, --closed or --think",
+        ));
+    }
     if options.host.is_some() && !is_host && !is_application {
         return Err(Failure::new(format!("--host: `{name}` runs on no host")).hint(
             "name a file with `kind = \"host\"`, a system-level trace or an application, without --open, --closed or --think",

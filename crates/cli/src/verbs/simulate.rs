@@ -76,6 +76,10 @@ pub(crate) struct Arguments {
     /// memory=40MiB,cpu_speed=2. `seeklab workloads --parameters host` lists the settings
     #[arg(long, value_name = "KEY=VALUE,...")]
     host: Option<String>,
+    /// Program of a system-level trace, or process of a workload of kind `host`, that is the task, with the processes that it
+    /// starts [default: the command, or the `task` of the workload]
+    #[arg(long, value_name = "NAME")]
+    task: Option<String>,
     /// Print the times of each process of a host: computing, ready and each kind of wait, which add up to the elapsed time
     #[arg(long)]
     processes: bool,
@@ -143,6 +147,7 @@ impl Arguments {
             retries: self.retries.retries(),
             shape: self.shape.clone(),
             host: self.host.clone(),
+            task: self.task.clone(),
             system: self.system,
             part: self.part.part(),
             ..self.replay.options()

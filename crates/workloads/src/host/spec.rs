@@ -177,6 +177,10 @@ pub struct SystemSpec {
     /// Folder of the trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
+    /// Program whose processes, with those that they start, are the task: its name or the number of a thread [default: all of the
+    /// traced command].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
     /// Settings that differ from those of the traced machine. The profile is `linux`.
     #[serde(default)]
     pub host: HostSettings,
