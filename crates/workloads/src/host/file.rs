@@ -57,6 +57,7 @@ impl File {
             pages: self.pages,
             extents: extents.collect(),
             is_cached: self.is_cached,
+            cached: Vec::new(),
             allocations: Vec::new(),
         };
         LinuxFileSource { recorded: Arc::new(recorded), each_pages: self.each_pages }
