@@ -36,7 +36,7 @@ fn numbers(folder: &Path) -> Vec<u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// A number in the text of `fdinfo`: lines such as `flags:	0100002`.
+/// A number in the text of `fdinfo`: lines such as `flags: 0100002`.
 fn field(text: &str, name: &str, radix: u32) -> Option<u64> {
     let value = text.lines().find_map(|line| line.strip_prefix(name))?;
     u64::from_str_radix(value.trim(), radix).ok()
