@@ -454,7 +454,8 @@ fn transfers_past_the_page_cache_are_predicted_with_their_places() {
         seeklab(&["capture", "--system", device, "-o", &trace, "--json", "--", "sh", "-c", &commands]);
     let result = document(&output);
     assert!(output.status.success(), "{result}: {}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(result["trace"]["events_by_kind"]["direct"], 16 + 16 + 8, "{result}");
+    // Other programs of the machine may make some, too.
+    assert!(result["trace"]["events_by_kind"]["direct"].as_u64() >= Some(16 + 16 + 8), "{result}");
     let waits = &result["trace"]["task"]["waits"];
     assert!(waits["data_read_s"].as_f64() > Some(0.0), "{waits}");
     let (measured, predicted) = (path("measured.csv"), path("predicted.csv"));

@@ -98,7 +98,7 @@ fn kinds_presets_keys_and_schema_of_workloads_are_printed() {
     let text = bench.run(&["workloads", "--parameters", "synthetic"]).done();
     assert!(text.contains("if arrivals.process = \"closed\":"), "{text}");
     assert!(
-        text.contains("arrivals.population: whole number of members, at least 1 member (required)"),
+        text.contains("arrivals.population: whole number of members, 1 to 1000000 members (required)"),
         "{text}"
     );
     let schema = bench.json(&["workloads", "--schema", "postmark"]);

@@ -260,7 +260,7 @@ fn wrong_arguments_are_reported() {
     check(&["--set", "track_skew=3"], &["one of a list", "hint: "]);
     check(&["--set", "capacity_blocks=99999999999"], &["99999999999", "2054864"]);
     check(&["--open", "--closed", "4"], &["--open", "--closed"]);
-    check(&["--closed", "0"], &["1 or more"]);
+    check(&["--closed", "0"], &["a population is 1 to 1000000"]);
     check(&["--closed", "auto"], &["--closed auto", "hint: "]);
     check(&["--scaled", "2"], &["--scaled", "hint: "]);
     check(&["--follow"], &["--follow", "hint: "]);
