@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(of("requests", "").default.as_deref(), Some("10000"));
         assert_eq!((of("read", "").range.as_str(), &of("read", "").default), ("at most 100%", &None));
         let closed = "arrivals.process = \"closed\"";
-        assert_eq!(of("arrivals.population", closed).range, "at least 1 member");
+        assert_eq!(of("arrivals.population", closed).range, "1 to 1000000 members");
         assert_eq!(of("arrivals.think", closed).default.as_deref(), Some("\"0s\""));
         assert_eq!(of("address.distribution", "").default.as_deref(), Some("\"uniform\""));
         assert_eq!(of("address.zones[].share_of_space", "address.distribution = \"hot\"").value, "ratio");

@@ -46,7 +46,7 @@ fn wrong_line_reports_the_problem_and_a_hint() {
             "arrivals.rate: unknown key `rate` where `process = \"closed\"`",
             "allowed: population, think, think_distribution",
         ),
-        ("random,closed=0", "arrivals.population: 0", "at least 1 member"),
+        ("random,closed=0", "arrivals.population: 0", "1 to 1000000 members"),
         ("random,think=soon", "arrivals.think: `soon` is not a duration", "8.5ms"),
         ("random,arrivals.process=bursty", "arrivals.burst: is missing where `process = \"bursty\"`", ""),
         (
