@@ -22,6 +22,21 @@ fn uri_of(path: &Path, export: &str) -> Uri {
     Uri::of(&Address::Unix(path.into()), export)
 }
 
+/// Ends the server while the client waits for it.
+pub(crate) fn notices_the_end_of(server: Ended, client: &mut Client) {
+    client.submit(Command::read(0, 0, 512)).expect("it is sent");
+    drop(server);
+    let mut last = Ok(true);
+    while let Ok(true) = last {
+        last = client.collect(Patience::Unlimited).map(|reply| reply.is_some());
+    }
+    let error = match last {
+        Err(error) => error,
+        Ok(_) => client.read(0, &mut [0; 512]).expect_err("the server was killed"),
+    };
+    assert!(matches!(error, ClientError::Closed { .. }), "{error:?}");
+}
+
 /// Everything that a client can ask, on the first mebibyte.
 pub(crate) fn exercise(client: &mut Client) {
     let data: Vec<u8> = (0..1u32 << 20).map(|at| (at * 7 + (at >> 9)) as u8).collect();
@@ -257,17 +272,7 @@ fn client_works_with_nbdkit() {
     if let Some(server) = start(&mut program, &socket, "client_works_with_nbdkit") {
         let mut client = connect(&uri_of(&socket, ""));
         exercise(&mut client);
-        client.submit(Command::read(0, 0, 512)).expect("it is sent");
-        drop(server);
-        let mut last = Ok(true);
-        while let Ok(true) = last {
-            last = client.collect(Patience::Unlimited).map(|reply| reply.is_some());
-        }
-        let error = match last {
-            Err(error) => error,
-            Ok(_) => client.read(0, &mut [0; 512]).expect_err("the server was killed"),
-        };
-        assert!(matches!(error, ClientError::Closed { .. }), "{error:?}");
+        notices_the_end_of(server, &mut client);
     }
 }
 

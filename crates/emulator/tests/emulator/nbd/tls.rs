@@ -9,11 +9,11 @@ use rcgen::ExtendedKeyUsagePurpose;
 use rustls::ServerConnection;
 use rustls::version::{TLS12, TLS13};
 use seeklab_emulator::client::nbd::Client;
-use seeklab_emulator::client::{ClientError, Command, Patience};
+use seeklab_emulator::client::{ClientError, Patience};
 use seeklab_emulator::clock::Clock;
 
 use crate::nbd::certificates::{Authority, VALID};
-use crate::nbd::own_client::{Ended, exercise, start};
+use crate::nbd::own_client::{Ended, exercise, notices_the_end_of, start};
 use crate::nbd::tls_server::{ACK, Once, START_TLS, option_reply, serve, server_config, take_choice_of_tls};
 use crate::pacer_allocations::allocations;
 
@@ -77,17 +77,7 @@ fn client_reads_back_its_data_from_nbdkit_over_tls() {
         let mut client = connect(&uri).unwrap();
         exercise(&mut client);
         assert!(client.is_structured());
-        client.submit(Command::read(0, 0, 512)).unwrap();
-        drop(server);
-        let mut last = Ok(true);
-        while let Ok(true) = last {
-            last = client.collect(Patience::Unlimited).map(|reply| reply.is_some());
-        }
-        let error = match last {
-            Err(error) => error,
-            Ok(_) => client.read(0, &mut [0; 512]).unwrap_err(),
-        };
-        assert!(matches!(error, ClientError::Closed { .. }), "{error:?}");
+        notices_the_end_of(server, &mut client);
         // The server comes back: the same handshake again.
         client.abandon();
         while client.collect(Patience::None).unwrap().is_some() {}
