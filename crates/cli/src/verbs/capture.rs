@@ -23,7 +23,7 @@ Examples:
   seeklab capture --system /dev/loop0 -o copy.sys -- cp -r /mnt/a /mnt/b
 
 It ends with the command, after the duration, or at Ctrl-C, whichever comes first. Any block device: whole
-disks, partitions, loop devices, device-mapper, md and zram. Root, or CAP_PERFMON and tracefs readable.
+disks, partitions, loop devices, device-mapper, md and zram. Root, or tracefs writable.
 Keep the trace on another device than the one that is captured.
 
 --system records a command with the host around it: where the time of each of its processes went, and the

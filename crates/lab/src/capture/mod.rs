@@ -21,7 +21,7 @@ use seeklab_analysis::{Metrics, MetricsSummary, TimeSummary};
 use seeklab_core::{ByteSize, Duration, HostRequest, Instant, ProcessName, TraceRecord};
 use seeklab_files::check_writable;
 use seeklab_traces::capture::{
-    self as traces, Capture, CaptureError, Captured, Observed, Rows, RowsCounts, Way, holds, look_at,
+    self as traces, Capture, CaptureError, Captured, Observed, Rows, RowsCounts, holds, look_at,
     monotonic_ns, recording,
 };
 use seeklab_traces::{Metadata, Recorder, TraceError, TraceWriter, check_no_part, recorder, saving};
@@ -193,7 +193,6 @@ pub fn capture(session: &Session, options: &CaptureOptions) -> Result<CaptureRes
     }
     let events = traces::Options {
         origin_ns,
-        way: Way::Tracefs,
         queue_times: options.queue_times,
         buffer_bytes: options.buffer.map(|size| usize::try_from(size.as_bytes()).unwrap_or(usize::MAX)),
     };

@@ -29,12 +29,6 @@ pub enum CaptureError {
         /// Path at which the kernel's description was expected.
         path: PathBuf,
     },
-    /// This kernel lacks performance events.
-    #[error("this kernel has no performance events")]
-    NoPerfEvents {
-        /// Error reported by the operating system.
-        source: io::Error,
-    },
     /// The kernel's descriptions of its events are not there.
     #[error("the block layer's events are not described in any of {}", searched.join(", "))]
     NoTracefs {
@@ -57,21 +51,10 @@ pub enum CaptureError {
         /// Description of what is missing or wrong.
         problem: String,
     },
-    /// This process may not observe the kernel.
-    #[error(
-        "not permitted to observe the kernel's tracepoints (kernel.perf_event_paranoid is {})",
-        paranoid.map_or("unknown".to_owned(), |level| level.to_string())
-    )]
-    NotPermitted {
-        /// Value of `/proc/sys/kernel/perf_event_paranoid`.
-        paranoid: Option<i32>,
-        /// Error reported by the operating system.
-        source: io::Error,
-    },
     /// The events' buffers are refused.
     #[error("the kernel refuses {buffers} event buffers of {bytes} bytes")]
     Buffers {
-        /// Number of buffers requested: one for each processor and tracepoint.
+        /// Number of buffers requested: one for each processor.
         buffers: usize,
         /// Bytes of each.
         bytes: usize,
@@ -137,11 +120,6 @@ impl CaptureError {
                  as distributions build it; or put `seeklab record` between the program and the device"
                     .to_owned(),
             ),
-            Self::NoPerfEvents { .. } => Some(
-                "capture on a kernel built with CONFIG_PERF_EVENTS and outside of sandboxes that forbid \
-                 perf_event_open; or put `seeklab record` between the program and the device"
-                    .to_owned(),
-            ),
             Self::NoTracefs { .. } => {
                 Some("mount it: `mount -t tracefs tracefs /sys/kernel/tracing`, as root".to_owned())
             }
@@ -150,13 +128,7 @@ impl CaptureError {
             }
             Self::Tracefs { .. } | Self::SinkPanicked => None,
             Self::Description { .. } => Some("this kernel is unknown to seeklab; report the file".to_owned()),
-            Self::NotPermitted { .. } => Some(
-                "run as root or with CAP_PERFMON, or set kernel.perf_event_paranoid to -1".to_owned(),
-            ),
-            Self::Buffers { .. } => Some(
-                "ask for smaller buffers, or raise kernel.perf_event_mlock_kb; root is not limited by it"
-                    .to_owned(),
-            ),
+            Self::Buffers { .. } => Some("ask for smaller buffers".to_owned()),
             Self::NotMounted { .. } => {
                 Some("mount its ext4 file system, and let COMMAND work on it".to_owned())
             }
@@ -168,7 +140,7 @@ impl CaptureError {
                 "the place of the trace needs some GiB of free space: an event takes about 100 bytes until the end".to_owned(),
             ),
             Self::Kernel { source, .. } if source.raw_os_error() == Some(24) => {
-                Some("raise the limit of open files: one is needed for each processor and tracepoint; `ulimit -n 8192`".to_owned())
+                Some("raise the limit of open files: one is needed for each processor; `ulimit -n 8192`".to_owned())
             }
             Self::Kernel { .. } => None,
             Self::Part { .. } => Some("nothing can be made of it: delete it and record again".to_owned()),

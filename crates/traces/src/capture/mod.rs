@@ -6,8 +6,9 @@
 //!                                                                           │  fit is counted
 //!  reader thread: every 10 ms ─ drain ─▶ order by time ─▶ pair ─▶ sink(HostRequest)
 //! ```
-//! The events come, filtered by device in the kernel, in one of two ways: see [`Way`]. Times are
-//! CLOCK_MONOTONIC's, in nanoseconds. The sink receives requests in order of completion. A request lasts from
+//! The events come, filtered by device in the kernel, from an instance of its trace buffer (tracefs). Times are
+//! CLOCK_MONOTONIC's, in nanoseconds. perf_event_open(2) does not suit: on Linux 6.18 (a guest), the kernel counts but
+//! does not write some events of interrupts, where devices complete their requests, and calls none of them lost. The sink receives requests in order of completion. A request lasts from
 //! its first issue to the driver to the completion of its last byte, even if it was merged, requeued or
 //! completed in parts (rules: `pairing.rs`). With [`Options::queue_times`], the capture also records when the
 //! block layer made the request.
@@ -22,7 +23,7 @@
 //!   and then a flush. A flush has no address, so the capture of a partition contains the flushes of the
 //!   whole device. Secure erase is a discard. Passed-through commands and zone management are omitted and
 //!   counted.
-//! - Root, or CAP_PERFMON and tracefs readable. Events on processors that go online during a capture are not
+//! - Root, or tracefs writable. Events on processors that go online during a capture are not
 //!   recorded.
 //! - An event is used 50 ms after it happened. An event that its processor delivers even later is used out of
 //!   order and counted. At most 65,536 requests are tracked.
@@ -39,9 +40,7 @@ mod instance;
 mod layout;
 mod pages;
 mod pipes;
-mod record;
 pub mod recording;
-mod rings;
 mod rows;
 pub mod system;
 mod tracefs;
@@ -60,7 +59,6 @@ use device::Target;
 use event::{Kind, Stamped};
 use pairing::Pairing;
 use pipes::Pipes;
-use rings::Rings;
 
 use crate::event::{block_event as event, pairing};
 
@@ -73,37 +71,21 @@ const DRAIN_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 /// Age at which an event is used, in nanoseconds.
 const HOLD_NS: u64 = 50_000_000;
 
-/// Kernel interface that delivers the events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Way {
-    /// perf_event_open(2): leaves nothing behind, however the process ends. Some kernels (observed: Linux 6.18 as
-    /// a guest) count but do not record events of interrupts on an idle processor, where most devices complete
-    /// their requests. Devices that complete requests in threads, such as loop devices, are captured completely.
-    #[default]
-    Perf,
-    /// The trace buffers of tracefs, in an instance of their own: for every device. A process that is killed
-    /// leaves an empty instance, which the next capture removes.
-    Tracefs,
-}
-
 /// Options of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// Time zero, in nanoseconds of CLOCK_MONOTONIC. Earlier requests get the time zero.
     pub origin_ns: u64,
-    /// Kernel interface that delivers the events.
-    pub way: Way,
     /// Record when and by which process each request was made. Costs one more event per request.
     pub queue_times: bool,
-    /// Bytes of the buffer of each processor and (with [`Way::Perf`]) tracepoint; by default a share of 64 MiB,
-    /// between 256 KiB and 2 MiB, or with [`Way::Tracefs`] between 1 MiB and 16 MiB. An event takes about 100
-    /// bytes.
+    /// Bytes of the buffer of each processor; by default a share of 64 MiB, between 1 MiB and 16 MiB. An event takes
+    /// about 100 bytes.
     pub buffer_bytes: Option<usize>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { origin_ns: 0, way: Way::default(), queue_times: true, buffer_bytes: None }
+        Self { origin_ns: 0, queue_times: true, buffer_bytes: None }
     }
 }
 
@@ -118,7 +100,7 @@ pub enum Observed {
         /// block layer for more than a minute).
         arrived: Instant,
         /// Everything that happened before this was taken in. What `arrived` waits for has not completed until then, or
-        /// the kernel lost its completion, which it does not count: with [`Way::Perf`] one in some 200,000 of a loop device.
+        /// its completion is lost.
         happened: Instant,
     },
 }
@@ -154,13 +136,8 @@ impl Capture {
         let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| failed("make an event descriptor")(error.into()))?;
         let stop = Arc::new(stop);
-        let mut reader = RingReader {
-            buffers: match options.way {
-                Way::Perf => Buffers::Perf(Rings::open(&target.filter(), &layouts, options.buffer_bytes)?),
-                Way::Tracefs => {
-                    Buffers::Tracefs(Pipes::open(&target.filter(), &layouts, options.buffer_bytes)?)
-                }
-            },
+        let mut reader = Reader {
+            buffers: Pipes::open(&target.filter(), &layouts, options.buffer_bytes)?,
             pairs: match target.takes_bios {
                 true => Pairs::Bios(BioPairing::new(options.origin_ns)),
                 false => Pairs::Requests(Pairing::new(options.origin_ns)),
@@ -289,38 +266,8 @@ impl Pairs {
     }
 }
 
-/// Kernel buffers that hold the events.
-enum Buffers {
-    Perf(Rings),
-    Tracefs(Pipes),
-}
-
-impl Buffers {
-    fn drain(&mut self, take: impl FnMut(Stamped)) {
-        match self {
-            Self::Perf(rings) => rings.drain(take),
-            Self::Tracefs(pipes) => pipes.drain(take),
-        }
-    }
-
-    fn stop(&mut self) -> std::io::Result<()> {
-        match self {
-            Self::Perf(rings) => rings.stop(),
-            Self::Tracefs(pipes) => pipes.stop(),
-        }
-    }
-
-    /// Events lost, and records of an unknown form.
-    fn counts(&self) -> (u64, u64) {
-        match self {
-            Self::Perf(rings) => (rings.lost(), rings.malformed),
-            Self::Tracefs(pipes) => (pipes.lost(), pipes.malformed),
-        }
-    }
-}
-
-struct RingReader<Sink> {
-    buffers: Buffers,
+struct Reader<Sink> {
+    buffers: Pipes,
     pairs: Pairs,
     /// Start of the partition on its device, in bytes.
     start_bytes: u64,
@@ -332,7 +279,7 @@ struct RingReader<Sink> {
     sink: Sink,
 }
 
-impl<Sink: FnMut(Observed)> RingReader<Sink> {
+impl<Sink: FnMut(Observed)> Reader<Sink> {
     /// Takes what the buffers hold and uses what is older than `hold_ns`.
     fn drain(&mut self, hold_ns: u64) {
         let until_ns = monotonic_ns().saturating_sub(hold_ns);
@@ -372,7 +319,7 @@ impl<Sink: FnMut(Observed)> RingReader<Sink> {
         self.take();
         self.use_until(u64::MAX);
         (self.sink)(Observed::Settled { arrived: Instant::MAX, happened: Instant::MAX });
-        let (lost_events, malformed_records) = self.buffers.counts();
+        let (lost_events, malformed_records) = (self.buffers.lost(), self.buffers.malformed);
         Ok(Captured { lost_events, malformed_records, late_events: self.late, ..self.pairs.finish() })
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
 use seeklab_core::{HostRequest, Instant, Operation};
-use seeklab_traces::capture::{Capture, CaptureError, Captured, Observed, Options, Way, look_at};
+use seeklab_traces::capture::{Capture, CaptureError, Captured, Observed, Options, look_at};
 
 /// A loop device that goes when this does.
 struct LoopDevice {
@@ -58,11 +58,7 @@ fn capture(device: &Path, options: &Options, load: impl FnOnce()) -> Option<(Vec
         }
     });
     let capture = match started {
-        Err(
-            error @ (CaptureError::NotPermitted { .. }
-            | CaptureError::NoTracefs { .. }
-            | CaptureError::Tracefs { .. }),
-        ) => {
+        Err(error @ (CaptureError::NoTracefs { .. } | CaptureError::Tracefs { .. })) => {
             println!("skipped: {error}; {}", error.hint().unwrap());
             return None;
         }
@@ -86,11 +82,6 @@ fn run(program: &str, arguments: &[&str]) -> Option<String> {
 #[test]
 #[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
 fn every_write_of_dd_is_captured_once() {
-    everything_that_dd_writes(Way::Perf);
-    everything_that_dd_writes(Way::Tracefs);
-}
-
-fn everything_that_dd_writes(way: Way) {
     let Some(device) = LoopDevice::new(32 << 20) else { return };
     let target = format!("of={}", device.path.display());
     let direct = ["if=/dev/zero", &target, "bs=8k", "count=500", "oflag=direct", "conv=fsync"];
@@ -98,8 +89,7 @@ fn everything_that_dd_writes(way: Way) {
         run("dd", &direct);
         run("dd", &["if=/dev/zero", &target, "bs=4k", "count=1", "seek=2000", "oflag=direct,dsync"]);
     };
-    let Some((requests, captured)) = capture(&device.path, &Options { way, ..Options::default() }, load)
-    else {
+    let Some((requests, captured)) = capture(&device.path, &Options::default(), load) else {
         return;
     };
 
@@ -129,15 +119,10 @@ fn everything_that_dd_writes(way: Way) {
 #[test]
 #[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
 fn discard_and_write_zeroes_are_distinguished() {
-    discard_and_write_zeroes(Way::Perf);
-    discard_and_write_zeroes(Way::Tracefs);
-}
-
-fn discard_and_write_zeroes(way: Way) {
     let Some(device) = LoopDevice::new(32 << 20) else { return };
     let path = device.path.to_str().unwrap();
     let mut there = true;
-    let options = Options { way, queue_times: false, ..Options::default() };
+    let options = Options { queue_times: false, ..Options::default() };
     let load = || {
         there = run("blkdiscard", &["-o", "1048576", "-l", "65536", path]).is_some();
         run("blkdiscard", &["-z", "-o", "4194304", "-l", "131072", path]);
@@ -158,23 +143,7 @@ fn discard_and_write_zeroes(way: Way) {
 #[test]
 #[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
 fn captured_fio_times_do_not_exceed_fios_own() {
-    for way in [Way::Perf, Way::Tracefs] {
-        // The kernel loses a completion of a loop device now and then, one in some 100,000, and does not count it:
-        // one such attempt is repeated, three in a row are a fault.
-        let mut failures = Vec::new();
-        while failures.len() < 3 {
-            match fios_requests(way) {
-                Ok(()) => break,
-                Err(failure) => failures.push(failure),
-            }
-        }
-        assert!(failures.len() < 3, "{failures:?}");
-    }
-}
-
-/// Compares fio's requests with the captured ones. Returns an error if their numbers differ.
-fn fios_requests(way: Way) -> Result<(), String> {
-    let Some(device) = LoopDevice::new(32 << 20) else { return Ok(()) };
+    let Some(device) = LoopDevice::new(32 << 20) else { return };
     let filename = format!("--filename={}", device.path.display());
     let mut report = None;
     let load = || {
@@ -193,11 +162,10 @@ fn fios_requests(way: Way) -> Result<(), String> {
             ],
         );
     };
-    let Some((requests, captured)) = capture(&device.path, &Options { way, ..Options::default() }, load)
-    else {
-        return Ok(());
+    let Some((requests, captured)) = capture(&device.path, &Options::default(), load) else {
+        return;
     };
-    let Some(report) = report else { return Ok(()) };
+    let Some(report) = report else { return };
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     assert_eq!(captured.lost_events, 0);
     for (direction, op) in [("read", Operation::Read), ("write", Operation::Write)] {
@@ -209,9 +177,7 @@ fn fios_requests(way: Way) -> Result<(), String> {
             .collect();
         let bytes: u64 = seen.iter().map(|request| request.length_bytes).sum();
         let by_fio_ios = by_fio["total_ios"].as_u64().unwrap();
-        if seen.len() as u64 != by_fio_ios {
-            return Err(format!("{direction}: {} captured, {by_fio_ios} by fio: {captured:?}", seen.len()));
-        }
+        assert_eq!(seen.len() as u64, by_fio_ios, "{direction}: {captured:?}");
         assert_eq!(bytes, by_fio["io_bytes"].as_u64().unwrap(), "{direction}");
         let busy_ns: u64 =
             seen.iter().map(|request| request.completion.saturating_since(request.issue).as_ns()).sum();
@@ -221,22 +187,16 @@ fn fios_requests(way: Way) -> Result<(), String> {
         assert!(mean_ns <= fio_mean_ns, "{direction}: {mean_ns} ns, by fio {fio_mean_ns} ns");
         assert!(mean_ns > 0.0);
     }
-    Ok(())
 }
 
 #[test]
 #[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
 fn blocked_sink_delays_no_load_and_losses_are_counted() {
-    a_sink_that_waits(Way::Perf);
-    a_sink_that_waits(Way::Tracefs);
-}
-
-fn a_sink_that_waits(way: Way) {
     let Some(device) = LoopDevice::new(32 << 20) else { return };
     let target = format!("of={}", device.path.display());
     let (go_on, waits) = mpsc::channel::<()>();
     let (sink, requests) = mpsc::channel();
-    let options = Options { way, buffer_bytes: Some(1), ..Options::default() };
+    let options = Options { buffer_bytes: Some(1), ..Options::default() };
     let started = Capture::start(&device.path, &options, move |observed| {
         // Waits until the load is over, when the sender is gone.
         let _ = waits.recv();
@@ -304,31 +264,28 @@ fn device_that_takes_bios_is_captured_bio_by_bio() {
     let Some(device) = Zram::new("16M") else { return println!("skipped: no zram device here") };
     assert!(look_at(&device.path).unwrap().takes_bios);
     let filename = format!("--filename={}", device.path.display());
-    for way in [Way::Perf, Way::Tracefs] {
-        let mut there = true;
-        let load = || {
-            let fio = ["--name=a", &filename, "--rw=randwrite", "--bs=64k", "--ioengine=psync", "--direct=1"];
-            there &= run("fio", &[&fio[..], &["--size=16m", "--number_ios=200"]].concat()).is_some();
-            let path = device.path.to_str().unwrap();
-            there &= run("blkdiscard", &["-o", "1048576", "-l", "65536", path]).is_some();
-        };
-        let Some((requests, captured)) = capture(&device.path, &Options { way, ..Options::default() }, load)
-        else {
-            return;
-        };
-        if !there {
-            return;
-        }
-        let of = |op| requests.iter().filter(move |request| request.op == op);
-        let written: u64 = of(Operation::Write).map(|request| request.length_bytes).sum();
-        assert_eq!((of(Operation::Write).count(), written), (200, 200 * 65536), "{captured:?}");
-        assert_eq!(of(Operation::Discard).map(|request| request.length_bytes).sum::<u64>(), 65536);
-        assert!(of(Operation::Write).all(|write| write.command.to_string() == "fio"));
-        assert!(requests.iter().all(|request| request.issue < request.completion));
-        assert!(requests.iter().all(|request| request.queued.is_none()));
-        assert_eq!((captured.lost_events, captured.given_up, captured.pending), (0, 0, 0));
-        assert_eq!(captured.unpaired_completions, 0);
+    let mut there = true;
+    let load = || {
+        let fio = ["--name=a", &filename, "--rw=randwrite", "--bs=64k", "--ioengine=psync", "--direct=1"];
+        there &= run("fio", &[&fio[..], &["--size=16m", "--number_ios=200"]].concat()).is_some();
+        let path = device.path.to_str().unwrap();
+        there &= run("blkdiscard", &["-o", "1048576", "-l", "65536", path]).is_some();
+    };
+    let Some((requests, captured)) = capture(&device.path, &Options::default(), load) else {
+        return;
+    };
+    if !there {
+        return;
     }
+    let of = |op| requests.iter().filter(move |request| request.op == op);
+    let written: u64 = of(Operation::Write).map(|request| request.length_bytes).sum();
+    assert_eq!((of(Operation::Write).count(), written), (200, 200 * 65536), "{captured:?}");
+    assert_eq!(of(Operation::Discard).map(|request| request.length_bytes).sum::<u64>(), 65536);
+    assert!(of(Operation::Write).all(|write| write.command.to_string() == "fio"));
+    assert!(requests.iter().all(|request| request.issue < request.completion));
+    assert!(requests.iter().all(|request| request.queued.is_none()));
+    assert_eq!((captured.lost_events, captured.given_up, captured.pending), (0, 0, 0));
+    assert_eq!(captured.unpaired_completions, 0);
 }
 
 #[test]
@@ -351,32 +308,27 @@ fn partition_capture_has_its_own_requests_relative_to_its_start() {
     }
     let about = look_at(&second).unwrap();
     assert_eq!((about.is_partition, about.takes_bios, about.size_bytes), (true, false, 8 << 20));
-    for way in [Way::Perf, Way::Tracefs] {
-        let load = || {
-            for (number, seek) in [("p1", "3"), ("p2", "5")] {
-                let target = format!("of={path}{number}");
-                let seek = format!("seek={seek}");
-                let zeroes =
-                    ["if=/dev/zero", &target, "bs=8k", "count=20", &seek, "oflag=direct", "conv=fsync"];
-                run("dd", &zeroes);
-            }
-        };
-        let Some((requests, captured)) = capture(&second, &Options { way, ..Options::default() }, load)
-        else {
-            break;
-        };
-        let writes: Vec<(u64, u64)> = requests
-            .iter()
-            .filter(|request| request.op == Operation::Write)
-            .map(|request| (request.offset_bytes, request.length_bytes))
-            .collect();
-        let expected: Vec<(u64, u64)> = (5..25).map(|block| (block * 8192, 8192)).collect();
-        assert_eq!(writes, expected, "{captured:?}");
-        // Those of the whole device: a flush has no address.
-        assert!(requests.iter().filter(|request| request.op == Operation::Flush).count() >= 2);
-    }
+    let load = || {
+        for (number, seek) in [("p1", "3"), ("p2", "5")] {
+            let target = format!("of={path}{number}");
+            let seek = format!("seek={seek}");
+            let zeroes = ["if=/dev/zero", &target, "bs=8k", "count=20", &seek, "oflag=direct", "conv=fsync"];
+            run("dd", &zeroes);
+        }
+    };
+    let observed = capture(&second, &Options::default(), load);
     gone("1");
     gone("2");
+    let Some((requests, captured)) = observed else { return };
+    let writes: Vec<(u64, u64)> = requests
+        .iter()
+        .filter(|request| request.op == Operation::Write)
+        .map(|request| (request.offset_bytes, request.length_bytes))
+        .collect();
+    let expected: Vec<(u64, u64)> = (5..25).map(|block| (block * 8192, 8192)).collect();
+    assert_eq!(writes, expected, "{captured:?}");
+    // Those of the whole device: a flush has no address.
+    assert!(requests.iter().filter(|request| request.op == Operation::Flush).count() >= 2);
 }
 
 #[test]
@@ -389,7 +341,7 @@ fn trace_buffer_is_removed_with_its_capture() {
         let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
         names.filter(|name| name.starts_with(&own)).collect()
     };
-    let options = Options { way: Way::Tracefs, ..Options::default() };
+    let options = Options::default();
     let capture = match Capture::start(&device.path, &options, |_| ()) {
         Err(error) => return println!("skipped: {error}"),
         Ok(capture) => capture,

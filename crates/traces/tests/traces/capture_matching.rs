@@ -72,7 +72,7 @@ fn start(device: &LoopDevice) -> Option<(Capture, Receiver<HostRequest>)> {
         }
     });
     match started {
-        Err(error @ (CaptureError::NotPermitted { .. } | CaptureError::NoTracefs { .. })) => {
+        Err(error @ (CaptureError::Tracefs { .. } | CaptureError::NoTracefs { .. })) => {
             println!("skipped: {error}");
             None
         }
