@@ -42,7 +42,7 @@ impl Errors {
 }
 
 /// Requests by status, but for `ok`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StatusCounts {
     /// Requests that were carried out after the device had corrected an error. They count among all that were.
     pub recovered: u64,

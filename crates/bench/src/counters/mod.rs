@@ -30,8 +30,8 @@ use snapshot::Snapshot;
 
 pub use snapshot::{COUNTERS, CounterKind, CounterScope};
 
-/// Shortest sample at the end.
-const SAMPLE_MIN: Duration = Duration::from_ms(10);
+/// Shortest sample at the end: ten ticks of the clock by which Linux counts processor time.
+const SAMPLE_MIN: Duration = Duration::from_ms(100);
 
 /// Options of the counters.
 #[derive(Debug, Clone, PartialEq, Eq)]

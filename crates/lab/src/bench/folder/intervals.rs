@@ -174,19 +174,24 @@ fn lateness_us(row: &IntervalRow<'_>, quantile: f64) -> Option<f64> {
 
 /// The heading of the rows as CSV.
 pub(super) fn csv_heading() -> String {
-    COLUMNS.iter().map(|column| column.name).collect::<Vec<_>>().join(",") + "\n"
+    csv_line(COLUMNS.iter().map(|column| column.name))
 }
 
 /// A row as CSV.
 pub(super) fn csv_row(row: &IntervalRow<'_>) -> String {
-    let cell = |column: &IntervalColumn| match (column.value)(row) {
-        Text(text) if text.contains([',', '"', '\n']) => format!("\"{}\"", text.replace('"', "\"\"")),
+    csv_line(COLUMNS.iter().map(|column| match (column.value)(row) {
         Text(text) => text,
         Count(count) => count.to_string(),
         OptionalCount(count) => count.map_or_else(String::new, |count| count.to_string()),
         Number(number) => number.map_or_else(String::new, |number| number.to_string()),
-    };
-    COLUMNS.iter().map(cell).collect::<Vec<_>>().join(",") + "\n"
+    }))
+}
+
+fn csv_line(cells: impl Iterator<Item: AsRef<[u8]>>) -> String {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    // Writing to memory does not fail.
+    let _ = writer.write_record(cells);
+    String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
 }
 
 /// The rows as columns.

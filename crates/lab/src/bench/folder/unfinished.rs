@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use seeklab_analysis::StatusCounts;
 use seeklab_files::PartFile;
 use serde_json::{Map, Value, json};
 
@@ -110,16 +111,11 @@ pub fn unfinished_run(folder: &Path, document: &Value) -> Result<Value, Failure>
 fn intervals(text: &str) -> Vec<Value> {
     // The last line may be cut.
     let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
-    let mut lines = whole.lines();
-    let Some(heading) = lines.next().map(cells) else { return Vec::new() };
+    // A row that is cut within a quoted cell has fewer cells than the heading, which is an error.
+    let mut reader = csv::Reader::from_reader(whole.as_bytes());
     let mut joined: Vec<(Vec<String>, Vec<Cells>)> = Vec::new();
-    for line in lines {
-        let row: Cells = heading.iter().cloned().zip(cells(line)).collect();
-        let text = |key: &str| row.get(key).cloned().unwrap_or_default();
-        if text("operation") != ALL {
-            continue;
-        }
-        let place = vec![text("repetition"), text("phase"), text("interval")];
+    for row in reader.deserialize::<Cells>().map_while(Result::ok).filter(|row| row["operation"] == ALL) {
+        let place = ["repetition", "phase", "interval"].map(|key| row[key].clone()).to_vec();
         match joined.last_mut().filter(|(last, _)| *last == place) {
             Some((_, rows)) => rows.push(row),
             None => joined.push((place, vec![row])),
@@ -160,30 +156,9 @@ fn join(rows: &[Cells]) -> Value {
     interval.insert("length_s".to_owned(), json!(most("length_s").unwrap_or(0.0)));
     interval.insert("longest_pause_ms".to_owned(), json!(most("longest_pause_ms").unwrap_or(0.0)));
     // The table does not have them.
-    let statuses = ["recovered", "medium_error", "aborted", "timeout", "write_protected", "no_space", "gone"];
-    let none = statuses.map(|status| (status.to_owned(), json!(0)));
-    interval.insert("statuses".to_owned(), Value::Object(none.into_iter().collect()));
+    interval.insert("statuses".to_owned(), json!(StatusCounts::default()));
     interval.insert("silent_threads".to_owned(), json!(0));
     Value::Object(interval)
-}
-
-/// The cells of a line, of which those with a comma stand between quotes.
-fn cells(line: &str) -> Vec<String> {
-    let mut cells = vec![String::new()];
-    let mut is_quoted = false;
-    let mut characters = line.chars().peekable();
-    while let Some(character) = characters.next() {
-        match character {
-            '"' if is_quoted && characters.peek() == Some(&'"') => {
-                characters.next();
-                cells.last_mut().expect("there is one").push('"');
-            }
-            '"' => is_quoted = !is_quoted,
-            ',' if !is_quoted => cells.push(String::new()),
-            other => cells.last_mut().expect("there is one").push(other),
-        }
-    }
-    cells
 }
 
 #[cfg(test)]
