@@ -20,10 +20,10 @@ pub(super) struct ExperimentFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) title: Option<String>,
     /// Devices: names of the catalog, TOML files, or descriptions as tables with a `name`.
-    #[schemars(length(min = 1), extend("x-unit" = "devices"), example = ["hp-c2247a"])]
+    #[schemars(length(min = 1), extend("x-unit" = "devices"), example = vec!["hp-c2247a"])]
     pub(super) devices: Vec<Entry>,
     /// Workloads: lines, traces, TOML files, or descriptions as tables, which may have the keys below `workloads[]`.
-    #[schemars(length(min = 1), extend("x-unit" = "workloads"), example = ["random,poisson=60/s"])]
+    #[schemars(length(min = 1), extend("x-unit" = "workloads"), example = vec!["random,poisson=60/s"])]
     pub(super) workloads: Vec<Entry>,
     /// Schedulers of a queue in the host. `none` is no queue [default: none].
     #[serde(skip_serializing_if = "Option::is_none")]
