@@ -25,6 +25,7 @@ pub(super) const KIND: TargetKind = TargetKind {
     meaning: "A block device or file, many requests at a time by io_uring",
     matches: |address| Some(address.strip_prefix("io_uring:").unwrap_or(address)),
     holds_data: true,
+    is_model: false,
     is_virtual: false,
     open,
 };

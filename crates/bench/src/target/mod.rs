@@ -14,11 +14,12 @@ mod idle;
 mod ring;
 
 use seeklab_core::{Instant, Operation, Reclassification, Request, Status};
-use seeklab_emulator::clock::{Clock, Wait};
+use seeklab_emulator::clock::{Clock, Pacing, Wait};
 use seeklab_workloads::AddressSpace;
 
 pub use crate::error::TargetError;
 use crate::verify::Checker;
+pub use emulate::SharedEmulation;
 pub(crate) use file::OpenFile;
 pub use model::SharedModel;
 
@@ -35,6 +36,7 @@ macro_rules! targets {
 targets! {
     null,
     model,
+    emulate,
     nbd,
     psync,
     io_uring,
@@ -53,6 +55,8 @@ pub struct TargetKind {
     pub matches: fn(&str) -> Option<&str>,
     /// True if writes to it change data that somebody may need.
     pub holds_data: bool,
+    /// True if it is a device of the catalog or of a file.
+    pub is_model: bool,
     /// True if its times are those of a model, so that no thread waits.
     pub is_virtual: bool,
     /// Opens a target of this kind.
@@ -82,6 +86,8 @@ pub struct TargetOptions {
     pub writes: bool,
     /// Number whose digits the data of writes begin with.
     pub seed: u64,
+    /// Trade-off between processor time and accurate waits, for targets that wait for deadlines of their own.
+    pub pacing: Pacing,
 }
 
 /// Inputs of a target that is opened.
@@ -92,6 +98,8 @@ pub struct Opening<'a> {
     pub options: &'a TargetOptions,
     /// The model of that name, which all threads share.
     pub model: &'a dyn Fn(&str) -> Result<SharedModel, String>,
+    /// The emulated device of that name, which all threads share.
+    pub emulated: &'a dyn Fn(&str) -> Result<SharedEmulation, String>,
     /// True as soon as the caller wants an end. What waits for a server looks at it several times per second.
     pub is_stopped: &'a dyn Fn() -> bool,
 }

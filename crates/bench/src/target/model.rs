@@ -29,6 +29,7 @@ pub(super) const KIND: TargetKind = TargetKind {
     meaning: "A device of the catalog or of a TOML file, in virtual time",
     matches: |address| address.strip_prefix("model:"),
     holds_data: false,
+    is_model: true,
     is_virtual: true,
     open,
 };

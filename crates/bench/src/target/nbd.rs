@@ -26,6 +26,7 @@ pub(super) const KIND: TargetKind = TargetKind {
     meaning: "An export of an NBD server",
     matches: |address| Uri::SCHEMES.iter().any(|scheme| address.starts_with(scheme)).then_some(address),
     holds_data: true,
+    is_model: false,
     is_virtual: false,
     open,
 };

@@ -13,6 +13,7 @@ pub(super) const KIND: TargetKind = TargetKind {
     meaning: "Ends every request at once: measures the load generator itself",
     matches: |address| (address == "null").then_some(""),
     holds_data: false,
+    is_model: false,
     is_virtual: false,
     open: |_, opening| Ok(Box::new(Null::new(opening.clock, opening.options.outstanding_max))),
 };

@@ -21,6 +21,7 @@ pub(super) const KIND: TargetKind = TargetKind {
     meaning: "A block device or file, one request at a time by pread and pwrite",
     matches: |address| address.strip_prefix("psync:"),
     holds_data: true,
+    is_model: false,
     is_virtual: false,
     open,
 };

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use seeklab_bench::target::{
-    Ended, Opening, SharedModel, Target, TargetError, TargetFacts, TargetKind, TargetOptions, Transfer,
+    Ended, Opening, SharedEmulation, SharedModel, Target, TargetError, TargetFacts, TargetKind,
+    TargetOptions, Transfer,
 };
 use seeklab_bench::{Interval, Lane, Listener, Measurement, Plan, Stream, StreamPlan, measure};
 use seeklab_core::{ByteSize, Device, Duration, Instant, Seed, Status, TraceRecord};
 use seeklab_devices::layer::queue_before;
 use seeklab_devices::scheduler::SchedulerSpec;
 use seeklab_devices::{Description, catalog};
-use seeklab_emulator::clock::{Clock, Wait};
+use seeklab_emulator::clock::{Clock, Pacing, Wait};
 use seeklab_workloads::{AddressSpace, Supplied, Synthetic, SyntheticSpec};
 
 /// Everything that a measurement says.
@@ -57,6 +58,7 @@ pub(crate) fn options(outstanding_max: u32) -> TargetOptions {
         reads: true,
         writes: true,
         seed: 1,
+        pacing: Pacing::default(),
     }
 }
 
@@ -69,7 +71,13 @@ pub(crate) fn open(
     let (kind, address) = TargetKind::of(address);
     (kind.open)(
         address,
-        &Opening { clock, options, model: &|name| Err(format!("no {name}")), is_stopped: &|| false },
+        &Opening {
+            clock,
+            options,
+            model: &|name| Err(format!("no {name}")),
+            emulated: &|name| Err(format!("no {name}")),
+            is_stopped: &|| false,
+        },
     )
 }
 
@@ -97,8 +105,26 @@ pub(crate) fn model(device: Box<dyn Device>, options: &TargetOptions) -> Box<dyn
 /// A model as the target of one more thread.
 pub(crate) fn join(model: &SharedModel, options: &TargetOptions) -> Box<dyn Target> {
     let kind = TargetKind::of("model:x").0;
-    let opening =
-        Opening { clock: Clock::start(), options, model: &|_| Ok(model.clone()), is_stopped: &|| false };
+    let opening = Opening {
+        clock: Clock::start(),
+        options,
+        model: &|_| Ok(model.clone()),
+        emulated: &|name| Err(format!("no {name}")),
+        is_stopped: &|| false,
+    };
+    (kind.open)("x", &opening).unwrap()
+}
+
+/// An emulated device as the target of one more thread.
+pub(crate) fn emulated(device: &SharedEmulation, options: &TargetOptions) -> Box<dyn Target> {
+    let kind = TargetKind::of("emulate:x").0;
+    let opening = Opening {
+        clock: Clock::start(),
+        options,
+        model: &|name| Err(format!("no {name}")),
+        emulated: &|_| Ok(device.clone()),
+        is_stopped: &|| false,
+    };
     (kind.open)("x", &opening).unwrap()
 }
 

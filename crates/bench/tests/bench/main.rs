@@ -3,6 +3,7 @@
 mod arrivals;
 mod claims;
 mod comparisons;
+mod emulated;
 mod errors;
 mod exports;
 mod files;

@@ -161,6 +161,13 @@ impl<'a> Run<'a> {
                 if let Some(sentence) = run.coverage.as_ref().and_then(outside_sentence) {
                     run.notes.add(true, sentence);
                 }
+                for target in targets.iter() {
+                    let lateness = target.take_lateness();
+                    let note = lateness.and_then(|lateness| trust::emulation(&target.address, &lateness));
+                    if let Some((limits_trust, sentence)) = note {
+                        run.notes.add(limits_trust, sentence);
+                    }
+                }
                 course.end_phase(&run);
                 let is_over = run.measurement.is_stopped || run.measurement.failure.is_some();
                 runs.push(run);
@@ -207,7 +214,7 @@ impl<'a> Run<'a> {
         seed: Seed,
     ) -> Result<OpenStream, Failure> {
         let ready = &targets[stream.target];
-        let targets = ready.open(stream, load, seed, self.session.stop())?;
+        let targets = ready.open(stream, load, seed, self.options.pacing, self.session.stop())?;
         let (verification, targets) = verification::start(self.options, ready, load, targets)?;
         self.verification = verification;
         let facts = targets[0].facts().clone();

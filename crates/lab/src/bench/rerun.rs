@@ -43,7 +43,7 @@ pub fn rerun(folder: &Path, output: Option<&Path>) -> Result<BenchOptions, Failu
                 first.capacity_bytes.map(ByteSize::from_bytes).or(choice.expected.capacity);
         }
         let (kind, inner) = TargetKind::of(&choice.address);
-        if kind.is_virtual {
+        if kind.is_model {
             let now = resolve(inner, &choice.setup)?.description.to_toml();
             check_description(first, &now)?;
         }

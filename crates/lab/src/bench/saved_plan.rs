@@ -407,7 +407,7 @@ fn absolute_text(path: &str) -> String {
 pub(super) fn address_from(folder: &Path, address: &str) -> String {
     let (kind, inner) = TargetKind::of(address);
     let is_relative_file = kind.holds_data && !inner.contains("://") && Path::new(inner).is_relative();
-    let is_relative_model = kind.is_virtual && inner.ends_with(".toml") && Path::new(inner).is_relative();
+    let is_relative_model = kind.is_model && inner.ends_with(".toml") && Path::new(inner).is_relative();
     if !is_relative_file && !is_relative_model {
         return address.to_owned();
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use seeklab_bench::target::{Opening, TargetKind, TargetOptions};
 use seeklab_bench::verify::{PassOptions, RunState, verify_pass};
-use seeklab_emulator::clock::Clock;
+use seeklab_emulator::clock::{Clock, Pacing};
 use seeklab_report::{Page, PageSection, PlainTable};
 use serde::Serialize;
 
@@ -83,11 +83,18 @@ pub fn check_state(session: &Session, options: &StateCheckOptions) -> Result<Sta
         reads: true,
         writes: false,
         seed: 0,
+        pacing: Pacing::default(),
     };
     let device = |_: &str| Err("a model carries no data".to_owned());
     let is_stopped = || session.stop().is_stopped();
-    let opening =
-        Opening { clock: Clock::start(), options: &target_options, model: &device, is_stopped: &is_stopped };
+    let emulated = |_: &str| Err("an emulated device in this process carries no data".to_owned());
+    let opening = Opening {
+        clock: Clock::start(),
+        options: &target_options,
+        model: &device,
+        emulated: &emulated,
+        is_stopped: &is_stopped,
+    };
     let opened = (kind.open)(address, &opening)?;
     let most = opened.facts().limits.request_bytes_max;
     let most = most.and_then(|most| u32::try_from(most).ok()).unwrap_or(u32::MAX);

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use seeklab_bench::target::{Opening, SharedModel, Target, TargetKind, TargetOptions};
+use seeklab_bench::target::{Opening, SharedEmulation, SharedModel, Target, TargetKind, TargetOptions};
 use seeklab_bench::{Claim, ClaimOptions, DeviceIdentity, claim};
+use seeklab_core::statistics::Distribution;
 use seeklab_core::{ByteSize, Coverage, Instant, Seed};
-use seeklab_emulator::clock::Clock;
+use seeklab_emulator::clock::{Clock, Pacing};
 
 use super::load::Load;
 use super::made::MadeFile;
@@ -32,8 +33,10 @@ pub(super) struct ReadyTarget {
     inner: String,
     buffered: bool,
     number: usize,
-    /// The model of this repetition.
+    /// The model of this repetition, in virtual time.
     model: Option<SharedModel>,
+    /// The emulated device of this repetition, in real time.
+    emulated: Option<SharedEmulation>,
     _claim: Option<Claim>,
     // Removed behind the claim.
     _made: Option<MadeFile>,
@@ -74,6 +77,7 @@ impl ReadyTarget {
             buffered: choice.buffered,
             number,
             model: None,
+            emulated: None,
             _claim: claim,
             _made: made,
         })
@@ -86,7 +90,15 @@ impl ReadyTarget {
 
     /// Requests inside and outside of what the model was fitted to, in this repetition. `None` if it was not fitted.
     pub(super) fn coverage(&self) -> Option<Coverage> {
-        self.model.as_ref().and_then(SharedModel::coverage)
+        match &self.emulated {
+            Some(emulated) => emulated.coverage(),
+            None => self.model.as_ref().and_then(SharedModel::coverage),
+        }
+    }
+
+    /// Lateness of the completions of an emulated device since the last call.
+    pub(super) fn take_lateness(&self) -> Option<Distribution> {
+        self.emulated.as_ref().map(SharedEmulation::take_lateness)
     }
 
     /// Opens the target once for each thread of a stream.
@@ -95,9 +107,11 @@ impl ReadyTarget {
         stream: &StreamOptions,
         load: &Load,
         seed: Seed,
+        pacing: Pacing,
         stop: &Stop,
     ) -> Result<Vec<Box<dyn Target>>, Failure> {
         let model = |_: &str| Ok(self.model.clone().expect("a model is made for each repetition"));
+        let emulated = |_: &str| Ok(self.emulated.clone().expect("a device is made for each repetition"));
         let room = plan::outstanding_max(stream, load).div_ceil(stream.threads);
         let options = TargetOptions {
             outstanding_max: room,
@@ -106,10 +120,16 @@ impl ReadyTarget {
             reads: load.reads,
             writes: load.writes,
             seed: seed.0,
+            pacing,
         };
         let is_stopped = || stop.is_stopped();
-        let opening =
-            Opening { clock: Clock::start(), options: &options, model: &model, is_stopped: &is_stopped };
+        let opening = Opening {
+            clock: Clock::start(),
+            options: &options,
+            model: &model,
+            emulated: &emulated,
+            is_stopped: &is_stopped,
+        };
         let targets = (0..stream.threads).map(|_| (self.kind.open)(&self.inner, &opening));
         let targets: Vec<Box<dyn Target>> = targets.collect::<Result<_, _>>()?;
         if let Some(target) = targets.first() {
@@ -158,13 +178,17 @@ fn check_capacity(address: &str, expected: &ExpectedDevice, bytes: u64) -> Resul
     }
 }
 
-/// A repetition begins: models are at their time zero, all on one clock.
+/// A repetition begins: models are at their time zero, those in virtual time all on one clock.
 pub(super) fn begin_repetition(targets: &mut [ReadyTarget], seed: Seed) -> Result<(), Failure> {
     let mut first: Option<SharedModel> = None;
     for target in targets {
         let Some(device) = &target.device else { continue };
         let device = device.build(seed, &format!("disk{}", target.number))?;
         let address = target.address.clone();
+        if !target.kind.is_virtual {
+            target.emulated = Some(SharedEmulation::new(address, device));
+            continue;
+        }
         let model = match &first {
             Some(first) => first.beside(address, device),
             None => SharedModel::new(address, device),
@@ -246,7 +270,7 @@ pub(super) fn is_written(options: &BenchOptions, loads: &[Vec<Load>], target: us
 
 /// The model, if the target is one.
 fn device(choice: &TargetChoice, kind: &TargetKind, address: &str) -> Result<Option<Resolved>, Failure> {
-    if kind.is_virtual {
+    if kind.is_model {
         return resolve(address, &choice.setup).map(Some);
     }
     let Setup { bare, overrides, faults, queue } = &choice.setup;
@@ -254,7 +278,7 @@ fn device(choice: &TargetChoice, kind: &TargetKind, address: &str) -> Result<Opt
     if is_set_up || faults.file.is_some() || !faults.lines.is_empty() {
         let problem = "--bare, --set, --fault, --faults and --scheduler set up a model";
         return Err(Failure::new(format!("{problem}, and `{}` is none", choice.address))
-            .hint("write model:DEVICE to measure a model in virtual time"));
+            .hint("write model:DEVICE to measure a model in virtual time, or emulate:DEVICE in real time"));
     }
     Ok(None)
 }

@@ -5,6 +5,7 @@ use seeklab_bench::{
     SteadyWindow, Totals,
 };
 
+use seeklab_core::statistics::Distribution;
 use seeklab_workloads::WorkloadSpec;
 
 use super::figures::LATE;
@@ -73,6 +74,21 @@ pub(super) fn notes(
         doubts.push(if plan.is_virtual { EXACT } else { ALL_CLEAR }.to_owned());
     }
     Notes { is_trusted, sentences: facts.into_iter().chain(doubts).chain(remarks).collect() }
+}
+
+/// A sentence on how late an emulated device completed its requests. It limits the trust if more than [`LATE_PCT_MAX`] were
+/// [`LATE`]. `None` if there were none.
+pub(super) fn emulation(address: &str, lateness: &Distribution) -> Option<(bool, String)> {
+    let (median, longest) = (lateness.quantile(0.5)?, lateness.quantile(1.0)?);
+    let late: u64 = lateness.buckets().filter(|(upper, _)| *upper > LATE).map(|(_, count)| count).sum();
+    let late_pct = 100.0 * late as f64 / lateness.moments().count() as f64;
+    let sentence = format!(
+        "`{address}`: half of the completions came more than {:.2} us after they were due, {late_pct:.2} % more than 50 us, the \
+         latest {:.0} us",
+        median.as_us(),
+        longest.as_us(),
+    );
+    Some((late_pct > LATE_PCT_MAX, sentence))
 }
 
 /// A remark if the sizes of a workload are no whole blocks of the target.
