@@ -26,6 +26,7 @@ mod identity;
 mod measurement;
 mod part;
 mod plan;
+mod priority;
 mod records;
 mod rounds;
 mod run;
@@ -35,6 +36,7 @@ mod steady;
 pub mod target;
 pub mod verify;
 mod worker;
+mod write_data;
 
 pub use claim::{Claim, ClaimOptions, claim};
 pub use cost::Cost;
@@ -44,9 +46,11 @@ pub use identity::DeviceIdentity;
 pub use measurement::{Interval, Measurement, Totals, Unfinished};
 pub use part::{Direction, Part};
 pub use plan::{Late, Plan, Ramp, StreamPlan};
+pub use priority::IoPriority;
 pub use run::{Lane, Listener, Stream, measure};
 pub use signature::{Signature, signature_of};
 pub use steady::{
     STEADY_RANGE_PCT, STEADY_ROUNDS, STEADY_SLOPE_PCT, SteadyChange, SteadyFigure, SteadyRule, SteadyTrack,
     SteadyWindow,
 };
+pub use write_data::WriteData;

@@ -5,20 +5,30 @@
 //!                                                                longer requests: a buffer of their own
 //! ```
 //! # Scope and limits
-//! Memory for requests that are longer than those that were prepared grows once per slot. The data of writes are drawn
-//! once, and every 4 KiB begins with the address and number of its write, so that no target stores it once for all.
+//! Memory for requests that are longer than those that were prepared grows once per slot. The data of writes are made as
+//! [`WriteData`](crate::WriteData) says: most of them once, when the memory is prepared.
 
-use seeklab_core::{Instant, Request};
+use seeklab_core::Instant;
 
-use super::Transfer;
+use super::{TargetOptions, Transfer};
 use crate::verify::Checker;
+use crate::write_data::Filler;
 
 /// Buffers begin at multiples of this, which suffices for direct access to every device.
 pub(super) const ALIGNMENT_BYTES: usize = 4096;
 
-/// The buffers of all slots.
+/// The buffers of all slots, and what makes and checks their data.
 #[derive(Debug)]
 pub(super) struct Buffers {
+    memory: Memory,
+    /// Makes the data of writes.
+    filler: Filler,
+    /// Stamps the data of writes in its place, and checks those of reads.
+    pub(super) checker: Option<Box<Checker>>,
+}
+
+#[derive(Debug)]
+struct Memory {
     region: Vec<u8>,
     /// First aligned byte of the region.
     start: usize,
@@ -28,9 +38,6 @@ pub(super) struct Buffers {
     writes: usize,
     /// Buffers of longer requests: those of reads, then those of writes.
     longer: Vec<Vec<u8>>,
-    seed: u64,
-    /// Stamps the data of writes and checks those of reads.
-    pub(super) checker: Option<Box<Checker>>,
 }
 
 /// A buffer that is ready for a transfer.
@@ -43,57 +50,72 @@ pub(super) struct Prepared<'a> {
 }
 
 impl Buffers {
-    /// Buffers of `slots` slots for requests of up to `length` bytes, in the directions that are named.
-    pub(super) fn new(slots: usize, length: usize, reads: bool, writes: bool, seed: u64) -> Self {
-        let stride = length.next_multiple_of(ALIGNMENT_BYTES);
-        let (reads, writes) = (if reads { slots } else { 0 }, if writes { slots } else { 0 });
+    /// Buffers of `slots` slots in the directions that the options name.
+    pub(super) fn new(slots: usize, options: &TargetOptions) -> Self {
+        let filler = Filler::new(&options.data, options.seed);
+        let stride = options.prepared_bytes.next_multiple_of(ALIGNMENT_BYTES);
+        let (reads, writes) = (if options.reads { slots } else { 0 }, if options.writes { slots } else { 0 });
         let mut region = vec![0; (reads + writes) * stride + ALIGNMENT_BYTES];
         let start = region.as_ptr().align_offset(ALIGNMENT_BYTES);
-        fill(&mut region[start + reads * stride..], seed);
+        let (of_reads, of_writes) = region[start..].split_at_mut(reads * stride);
         // Touched now, so that no transfer waits for memory.
-        region[..start + reads * stride].iter_mut().step_by(ALIGNMENT_BYTES).for_each(|byte| *byte = 1);
+        of_reads.iter_mut().step_by(ALIGNMENT_BYTES).for_each(|byte| *byte = 1);
+        let of_writes = of_writes.chunks_mut(stride.max(1)).take(writes);
+        of_writes.enumerate().for_each(|(slot, memory)| filler.fill(memory, slot as u64));
         let longer = vec![Vec::new(); 2 * slots];
-        Self { region, start, stride, reads, writes, longer, seed, checker: None }
+        let memory = Memory { region, start, stride, reads, writes, longer };
+        Self { memory, filler, checker: None }
     }
 
     /// The region of all prepared buffers, for the kernel to know beforehand.
     pub(super) fn region(&mut self) -> &mut [u8] {
-        let length = (self.reads + self.writes) * self.stride;
-        &mut self.region[self.start..self.start + length]
+        let Memory { region, start, stride, reads, writes, .. } = &mut self.memory;
+        &mut region[*start..*start + (*reads + *writes) * *stride]
     }
 
     /// A buffer for a read of `length` bytes in that slot.
     pub(super) fn for_read(&mut self, tag: u32, length: usize) -> Prepared<'_> {
-        let tag = tag as usize;
-        let prepared = (tag < self.reads).then_some(tag);
-        self.place(prepared, tag, length)
+        self.memory.of_read(&self.filler, tag, length)
     }
 
     /// The buffer of slot `slot` with the `length` bytes that a transfer writes.
     pub(super) fn for_write(&mut self, slot: u32, length: usize, transfer: &Transfer) -> Prepared<'_> {
-        let slot = slot as usize;
-        let prepared = (slot < self.writes).then_some(self.reads + slot);
-        let longer = self.longer.len() / 2 + slot;
-        let Some(checker) = self.checker.take() else {
-            let prepared = self.place(prepared, longer, length);
-            sign(prepared.bytes, &transfer.request);
-            return prepared;
-        };
-        checker.stamp(transfer.tag, self.place(prepared, longer, length).bytes);
-        self.checker = Some(checker);
-        self.place(prepared, longer, length)
+        let prepared = self.memory.of_write(&self.filler, slot, length);
+        match &self.checker {
+            Some(checker) => checker.stamp(transfer.tag, prepared.bytes),
+            None => self.filler.make(prepared.bytes, &transfer.request),
+        }
+        prepared
     }
 
     /// The read of `length` bytes in that slot has succeeded at `at`: its data are checked.
     pub(super) fn was_read(&mut self, tag: u32, length: usize, at: Instant) {
-        if let Some(mut checker) = self.checker.take() {
-            checker.check(tag, self.for_read(tag, length).bytes, at);
-            self.checker = Some(checker);
+        if let Some(checker) = &mut self.checker {
+            checker.check(tag, self.memory.of_read(&self.filler, tag, length).bytes, at);
         }
+    }
+}
+
+impl Memory {
+    fn of_read(&mut self, filler: &Filler, tag: u32, length: usize) -> Prepared<'_> {
+        let tag = tag as usize;
+        self.place(filler, (tag < self.reads).then_some(tag), tag, length)
+    }
+
+    fn of_write(&mut self, filler: &Filler, slot: u32, length: usize) -> Prepared<'_> {
+        let slot = slot as usize;
+        let prepared = (slot < self.writes).then_some(self.reads + slot);
+        self.place(filler, prepared, self.longer.len() / 2 + slot, length)
     }
 
     /// The buffer of that number in the region if the request fits into it, else that number of the longer ones.
-    fn place(&mut self, prepared: Option<usize>, longer: usize, length: usize) -> Prepared<'_> {
+    fn place(
+        &mut self,
+        filler: &Filler,
+        prepared: Option<usize>,
+        longer: usize,
+        length: usize,
+    ) -> Prepared<'_> {
         if let Some(number) = prepared.filter(|_| length <= self.stride) {
             let at = self.start + number * self.stride;
             return Prepared { bytes: &mut self.region[at..at + length], is_in_region: true };
@@ -101,45 +123,37 @@ impl Buffers {
         let buffer = &mut self.longer[longer];
         if buffer.len() < length + ALIGNMENT_BYTES {
             *buffer = vec![0; length + ALIGNMENT_BYTES];
-            fill(buffer, self.seed ^ longer as u64);
+            let at = buffer.as_ptr().align_offset(ALIGNMENT_BYTES);
+            // Those of the region have smaller numbers.
+            filler.fill(&mut buffer[at..], u64::from(u32::MAX) + longer as u64);
         }
         let at = buffer.as_ptr().align_offset(ALIGNMENT_BYTES);
         Prepared { bytes: &mut buffer[at..at + length], is_in_region: false }
     }
 }
 
-/// Begins every 4 KiB with the address and the number of its write.
-fn sign(bytes: &mut [u8], request: &Request) {
-    for block in bytes.chunks_mut(ALIGNMENT_BYTES) {
-        if let Some(head) = block.get_mut(..16) {
-            head[..8].copy_from_slice(&request.lbn.to_le_bytes());
-            head[8..].copy_from_slice(&request.id.0.to_le_bytes());
-        }
-    }
-}
-
-/// Fills memory with the output of SplitMix64.
-fn fill(memory: &mut [u8], seed: u64) {
-    let mut state = seed;
-    for chunk in memory.chunks_mut(8) {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let bytes = (z ^ (z >> 31)).to_le_bytes();
-        chunk.copy_from_slice(&bytes[..chunk.len()]);
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use seeklab_core::Operation;
+    use seeklab_core::{Operation, Request};
+    use seeklab_emulator::clock::Pacing;
 
     use super::*;
+    use crate::WriteData;
 
     #[test]
     fn buffers_are_aligned_and_apart_and_writes_differ() {
-        let mut buffers = Buffers::new(3, 5_000, true, true, 7);
+        let options = TargetOptions {
+            outstanding_max: 3,
+            direct: true,
+            prepared_bytes: 5_000,
+            reads: true,
+            writes: true,
+            data: WriteData::default(),
+            priority: None,
+            seed: 7,
+            pacing: Pacing::default(),
+        };
+        let mut buffers = Buffers::new(3, &options);
         let mut places = Vec::new();
         let write = |number| {
             let request = Request::new(number, Operation::Write, 8 * number, 8);

@@ -33,6 +33,7 @@ pub(super) const KIND: TargetKind = TargetKind {
     matches: |address| address.strip_prefix("emulate:"),
     holds_data: false,
     is_model: true,
+    has_priorities: false,
     is_virtual: false,
     open,
 };

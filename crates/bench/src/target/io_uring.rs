@@ -26,6 +26,7 @@ pub(super) const KIND: TargetKind = TargetKind {
     matches: |address| Some(address.strip_prefix("io_uring:").unwrap_or(address)),
     holds_data: true,
     is_model: false,
+    has_priorities: true,
     is_virtual: false,
     open,
 };
@@ -37,9 +38,8 @@ fn open(path: &str, opening: &Opening<'_>) -> Result<Box<dyn Target>, TargetErro
     let options = opening.options;
     let opened = OpenFile::open(path, options)?;
     let slots = options.outstanding_max.min(ENTRIES_MAX);
-    let buffers =
-        Buffers::new(slots as usize, options.prepared_bytes, options.reads, options.writes, options.seed);
-    let ring = Ring::new(opened.file, buffers, slots).map_err(|error| match error.kind() {
+    let buffers = Buffers::new(slots as usize, options);
+    let ring = Ring::new(opened.file, buffers, slots, options.priority).map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported => TargetError::unusable(
             path,
             format!("the kernel gives this process no io_uring: {error}"),

@@ -18,7 +18,9 @@ use seeklab_emulator::clock::{Clock, Pacing, Wait};
 use seeklab_workloads::AddressSpace;
 
 pub use crate::error::TargetError;
+use crate::priority::IoPriority;
 use crate::verify::Checker;
+use crate::write_data::WriteData;
 pub use emulate::SharedEmulation;
 pub(crate) use file::OpenFile;
 pub use model::SharedModel;
@@ -57,6 +59,8 @@ pub struct TargetKind {
     pub holds_data: bool,
     /// True if it is a device of the catalog or of a file.
     pub is_model: bool,
+    /// True if requests can have an I/O priority.
+    pub has_priorities: bool,
     /// True if its times are those of a model, so that no thread waits.
     pub is_virtual: bool,
     /// Opens a target of this kind.
@@ -84,7 +88,11 @@ pub struct TargetOptions {
     pub reads: bool,
     /// The workload writes, discards or writes zeroes.
     pub writes: bool,
-    /// Number whose digits the data of writes begin with.
+    /// Content of the data of writes.
+    pub data: WriteData,
+    /// I/O priority of the requests [default: that of this process]. Targets without priorities refuse it.
+    pub priority: Option<IoPriority>,
+    /// Seed of the data of writes.
     pub seed: u64,
     /// Trade-off between processor time and accurate waits, for targets that wait for deadlines of their own.
     pub pacing: Pacing,

@@ -30,6 +30,7 @@ pub(super) const KIND: TargetKind = TargetKind {
     matches: |address| address.strip_prefix("model:"),
     holds_data: false,
     is_model: true,
+    has_priorities: false,
     is_virtual: true,
     open,
 };

@@ -16,7 +16,8 @@ use super::idle::idle;
 use crate::verify::Checker;
 
 use super::{
-    Ended, Opening, Target, TargetError, TargetFacts, TargetKind, TargetLimits, Transfer, byte_range,
+    Ended, Opening, Target, TargetError, TargetFacts, TargetKind, TargetLimits, TargetOptions, Transfer,
+    byte_range,
 };
 
 /// Its line in the list of targets.
@@ -27,6 +28,7 @@ pub(super) const KIND: TargetKind = TargetKind {
     matches: |address| Uri::SCHEMES.iter().any(|scheme| address.starts_with(scheme)).then_some(address),
     holds_data: true,
     is_model: false,
+    has_priorities: false,
     is_virtual: false,
     open,
 };
@@ -54,7 +56,8 @@ fn open(address: &str, opening: &Opening<'_>) -> Result<Box<dyn Target>, TargetE
     if space.capacity_blocks == 0 {
         return Err(TargetError::unusable(address, "the export is empty", ""));
     }
-    let buffers = Buffers::new(1, options.prepared_bytes, false, options.writes, options.seed);
+    // The client has the buffers of reads.
+    let buffers = Buffers::new(1, &TargetOptions { reads: false, ..options.clone() });
     let mut facts = TargetFacts::new(space, options.outstanding_max);
     facts.limits = limits(export);
     if uri.tls().is_some_and(|tls| tls.accepts_any_server) {

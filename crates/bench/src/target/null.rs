@@ -14,6 +14,7 @@ pub(super) const KIND: TargetKind = TargetKind {
     matches: |address| (address == "null").then_some(""),
     holds_data: false,
     is_model: false,
+    has_priorities: false,
     is_virtual: false,
     open: |_, opening| Ok(Box::new(Null::new(opening.clock, opening.options.outstanding_max))),
 };

@@ -22,6 +22,7 @@ pub(super) const KIND: TargetKind = TargetKind {
     matches: |address| address.strip_prefix("psync:"),
     holds_data: true,
     is_model: false,
+    has_priorities: false,
     is_virtual: false,
     open,
 };
@@ -29,7 +30,7 @@ pub(super) const KIND: TargetKind = TargetKind {
 fn open(path: &str, opening: &Opening<'_>) -> Result<Box<dyn Target>, TargetError> {
     let options = opening.options;
     let opened = OpenFile::open(path, options)?;
-    let buffers = Buffers::new(1, options.prepared_bytes, options.reads, options.writes, options.seed);
+    let buffers = Buffers::new(1, options);
     let facts = TargetFacts::new(opened.space, 1);
     Ok(Box::new(Psync { facts, clock: opening.clock, file: opened.file, buffers, ended: None, calls: 0 }))
 }

@@ -17,6 +17,7 @@ use seeklab_core::Operation;
 
 use super::Transfer;
 use super::buffers::Buffers;
+use crate::priority::IoPriority;
 
 /// Data of a write are on the media when it completes (`RWF_DSYNC`).
 const WRITE_THROUGH: i32 = libc::RWF_DSYNC;
@@ -35,6 +36,8 @@ pub(super) struct Ring {
     /// The thread that uses the ring has begun to.
     is_enabled: bool,
     is_deferred: bool,
+    /// Priority of each read and write, as the kernel numbers it.
+    priority: u16,
     /// Entries that the kernel has not been given.
     pushed: usize,
     /// Requests in the kernel or about to be.
@@ -55,7 +58,12 @@ impl Ring {
     /// # Errors
     /// If the kernel has no ring, or none for this process.
     #[expect(unsafe_code, reason = "the kernel is given addresses of buffers")]
-    pub(super) fn new(file: File, mut buffers: Buffers, entries: u32) -> io::Result<Self> {
+    pub(super) fn new(
+        file: File,
+        mut buffers: Buffers,
+        entries: u32,
+        priority: Option<IoPriority>,
+    ) -> io::Result<Self> {
         let entries = entries.max(1).next_power_of_two();
         // Completions are prepared when this thread asks for them, not when they come: Linux 6.1.
         let deferred = IoUring::builder()
@@ -85,6 +93,8 @@ impl Ring {
             has_fixed_buffers,
             is_enabled: !is_deferred,
             is_deferred,
+            // 0 is the priority of the process.
+            priority: priority.map_or(0, IoPriority::number),
             pushed: 0,
             count: 0,
             calls: 0,
@@ -120,15 +130,18 @@ impl Ring {
         let Transfer { tag, request } = *transfer;
         let file = Fixed(0);
         let bytes = u32::try_from(length).expect("requests are shorter than 4 GiB");
-        let fixed = self.has_fixed_buffers;
+        let (fixed, priority) = (self.has_fixed_buffers, self.priority);
         let flags = if request.fua { WRITE_THROUGH } else { 0 };
         let entry: squeue::Entry = match request.op {
             Operation::Read => {
                 let buffer = self.buffers.for_read(tag, length);
                 let address = buffer.bytes.as_mut_ptr();
                 match fixed && buffer.is_in_region {
-                    true => opcode::ReadFixed::new(file, address, bytes, 0).offset(offset).build(),
-                    false => opcode::Read::new(file, address, bytes).offset(offset).build(),
+                    true => opcode::ReadFixed::new(file, address, bytes, 0)
+                        .offset(offset)
+                        .ioprio(priority)
+                        .build(),
+                    false => opcode::Read::new(file, address, bytes).offset(offset).ioprio(priority).build(),
                 }
             }
             Operation::Write => {
@@ -137,9 +150,14 @@ impl Ring {
                 match fixed && buffer.is_in_region {
                     true => opcode::WriteFixed::new(file, address, bytes, 0)
                         .offset(offset)
+                        .ioprio(priority)
                         .rw_flags(flags)
                         .build(),
-                    false => opcode::Write::new(file, address, bytes).offset(offset).rw_flags(flags).build(),
+                    false => opcode::Write::new(file, address, bytes)
+                        .offset(offset)
+                        .ioprio(priority)
+                        .rw_flags(flags)
+                        .build(),
                 }
             }
             Operation::Flush => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),

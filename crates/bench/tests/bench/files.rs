@@ -161,3 +161,41 @@ fn unusable_files_are_refused_with_a_reason() {
         assert!(error.to_string().contains("cannot open"), "{error}");
     }
 }
+
+#[test]
+fn data_of_writes_are_as_chosen() {
+    for kind in ["io_uring:", "psync:"] {
+        for (data, priority, of_a_block) in [
+            (
+                "pattern=0a0b0c",
+                None,
+                (|at: usize| Some([0x0a, 0x0b, 0x0c][at % 3])) as fn(usize) -> Option<u8>,
+            ),
+            ("zeroes", Some("best-effort:7"), |_| Some(0)),
+            ("compressible=50%", None, |at| (at % 512 >= 256).then_some(0)),
+        ] {
+            let (file, path) = file();
+            let priority = priority.filter(|_| kind == "io_uring:").map(|text| text.parse().unwrap());
+            let options = TargetOptions { data: data.parse().unwrap(), priority, ..options(4) };
+            // What is written beyond the prepared 8 KiB has memory of its own.
+            for size in ["8KiB", "24KiB"] {
+                let line = format!("sequential,size={size},align={size},read=0%,closed=2,requests=40");
+                let Some(target) = opened(&format!("{kind}{path}"), &options) else { return };
+                let plan = Plan { record: true, ..Plan::default() };
+                let (measurement, heard) = run((&plan, &at_most(4)), target, &line, 1);
+                assert_eq!((measurement.totals.part.requests(), heard.rows.len()), (40, 40), "{data}");
+                for row in &heard.rows {
+                    let mut bytes = vec![0xff; row.blocks as usize * 512];
+                    file.as_file().read_exact_at(&mut bytes, row.lbn * 512).unwrap();
+                    // Patterns begin anew with each write.
+                    for (at, byte) in bytes.iter().enumerate() {
+                        if let Some(expected) = of_a_block(at) {
+                            assert_eq!(*byte, expected, "{kind} {data} {size}: byte {at}");
+                        }
+                    }
+                    assert!(data != "compressible=50%" || bytes[16..256].iter().any(|byte| *byte != 0));
+                }
+            }
+        }
+    }
+}

@@ -6,7 +6,7 @@ use seeklab_bench::target::{
     Ended, Opening, SharedEmulation, SharedModel, Target, TargetError, TargetFacts, TargetKind,
     TargetOptions, Transfer,
 };
-use seeklab_bench::{Interval, Lane, Listener, Measurement, Plan, Stream, StreamPlan, measure};
+use seeklab_bench::{Interval, Lane, Listener, Measurement, Plan, Stream, StreamPlan, WriteData, measure};
 use seeklab_core::{ByteSize, Device, Duration, Instant, Seed, Status, TraceRecord};
 use seeklab_devices::layer::queue_before;
 use seeklab_devices::scheduler::SchedulerSpec;
@@ -57,6 +57,8 @@ pub(crate) fn options(outstanding_max: u32) -> TargetOptions {
         prepared_bytes: 8 << 10,
         reads: true,
         writes: true,
+        data: WriteData::default(),
+        priority: None,
         seed: 1,
         pacing: Pacing::default(),
     }

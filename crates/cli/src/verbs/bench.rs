@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use seeklab_lab::bench::{
-    BenchOptions, BenchResult, CounterOptions, ExpectedDevice, FioOptions, Late, OfferedRate, PhaseOptions,
-    PlanOverrides, Ramp, StreamLoad, StreamOptions, TRACE_FILE, TargetChoice, VerificationOptions, Watch,
-    bench, plan_document, plan_page, read_fio, read_plan, with_rates,
+    BenchOptions, BenchResult, CounterOptions, ExpectedDevice, FioOptions, IoPriority, Late, OfferedRate,
+    PhaseOptions, PlanOverrides, Ramp, StreamLoad, StreamOptions, TRACE_FILE, TargetChoice,
+    VerificationOptions, Watch, WriteData, bench, plan_document, plan_page, read_fio, read_plan, with_rates,
 };
 use seeklab_lab::crates::core::{ByteSize, Duration, Seed};
 use seeklab_lab::crates::emulator::clock::Pacing;
@@ -154,6 +154,13 @@ struct RunArguments {
     /// Wait for N completions at a time, which costs less processor time. For closed loads [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     batch: Option<u32>,
+    /// Content of the data of writes: random, zeroes, pattern=HEX, or compressible=50%,duplicates=20% [default: random]
+    #[arg(long, value_name = "CONTENT")]
+    data: Option<WriteData>,
+    /// I/O priority of the requests: realtime:0 to realtime:7, best-effort:0 to best-effort:7 or idle. For block devices and
+    /// files by io_uring [default: that of this process]
+    #[arg(long, value_name = "PRIORITY")]
+    priority: Option<IoPriority>,
     /// Trade processor time for exact arrivals [default: balanced]
     #[arg(long, value_enum)]
     pacing: Option<PacingName>,
@@ -339,6 +346,8 @@ impl RunArguments {
             timeout: self.timeout,
             batch: self.batch.unwrap_or(1),
             threads: self.threads.unwrap_or(1),
+            data: self.data.clone().unwrap_or_default(),
+            priority: self.priority,
         };
         let phase = PhaseOptions {
             name: "1".to_owned(),
@@ -391,6 +400,8 @@ impl RunArguments {
             ("--retries", self.retries.is_given()),
             ("--threads", self.threads.is_some()),
             ("--batch", self.batch.is_some()),
+            ("--data", self.data.is_some()),
+            ("--priority", self.priority.is_some()),
             ("--buffered", self.buffered),
             ("--create", self.create.is_some()),
             ("--shape", self.shape.is_some()),

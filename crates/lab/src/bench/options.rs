@@ -9,7 +9,7 @@
 use std::path::PathBuf;
 
 use seeklab_bench::counters::CounterOptions;
-use seeklab_bench::{Late, Ramp, SteadyRule};
+use seeklab_bench::{IoPriority, Late, Ramp, SteadyRule, WriteData};
 use seeklab_core::{ByteSize, Duration, Seed};
 use seeklab_emulator::clock::Pacing;
 use seeklab_workloads::Retries;
@@ -123,6 +123,10 @@ pub struct StreamOptions {
     pub batch: u32,
     /// Threads, each with a target of its own.
     pub threads: u32,
+    /// Content of the data of writes.
+    pub data: WriteData,
+    /// I/O priority of the requests [default: that of this process].
+    pub priority: Option<IoPriority>,
 }
 
 /// Workload of a stream.

@@ -215,7 +215,8 @@ impl<'a> Run<'a> {
     ) -> Result<OpenStream, Failure> {
         let ready = &targets[stream.target];
         let targets = ready.open(stream, load, seed, self.options.pacing, self.session.stop())?;
-        let (verification, targets) = verification::start(self.options, ready, load, targets)?;
+        let (verification, targets) =
+            verification::start(self.options, ready, (load, &stream.data), targets)?;
         self.verification = verification;
         let facts = targets[0].facts().clone();
         let mut lanes = Vec::new();

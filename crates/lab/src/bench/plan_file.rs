@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use seeklab_bench::counters::{CounterOptions, Watch};
-use seeklab_bench::{Late, Ramp, SteadyFigure, SteadyRule};
+use seeklab_bench::{IoPriority, Late, Ramp, SteadyFigure, SteadyRule, WriteData};
 use seeklab_core::description::schema::{check_ranges, schema_of};
 use seeklab_core::description::{self, reference, reference_tables};
 use seeklab_core::{ByteSize, DescriptionError, Duration, Mistake, Seed};
@@ -224,6 +224,15 @@ struct StreamTable {
     #[serde(default = "one_thread")]
     #[schemars(range(min = 1), extend("x-unit" = "requests"))]
     batch: u32,
+    /// Content of the data of writes: `random`, `zeroes`, `pattern=HEX`, or shares that compression and deduplication save.
+    #[serde(default)]
+    #[schemars(example = &"compressible=50%,duplicates=20%")]
+    data: WriteData,
+    /// I/O priority: `realtime:0` to `realtime:7`, `best-effort:0` to `best-effort:7` or `idle`. For block devices and files by
+    /// io_uring [default: that of this process].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = &"realtime:0")]
+    priority: Option<IoPriority>,
     /// Count a request as failed after this time [default: never].
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1ms"))]
@@ -443,6 +452,8 @@ impl Reading<'_> {
             timeout: table.timeout,
             batch: table.batch,
             threads: table.threads,
+            data: table.data,
+            priority: table.priority,
         })
     }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use seeklab_bench::counters::CounterOptions;
 use seeklab_bench::target::TargetKind;
-use seeklab_bench::{Late, Ramp, SteadyFigure, SteadyRule};
+use seeklab_bench::{IoPriority, Late, Ramp, SteadyFigure, SteadyRule, WriteData};
 use seeklab_core::{ByteSize, Duration, Seed};
 use seeklab_devices::scheduler::SchedulerSpec;
 use seeklab_emulator::clock::Pacing;
@@ -111,6 +111,10 @@ struct SavedStream {
     timeout: Option<Duration>,
     batch: u32,
     threads: u32,
+    #[serde(default)]
+    data: WriteData,
+    #[serde(default)]
+    priority: Option<IoPriority>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -321,6 +325,8 @@ impl From<&StreamOptions> for SavedStream {
             timeout: stream.timeout,
             batch: stream.batch,
             threads: stream.threads,
+            data: stream.data.clone(),
+            priority: stream.priority,
         }
     }
 }
@@ -341,6 +347,8 @@ impl From<SavedStream> for StreamOptions {
             timeout: saved.timeout,
             batch: saved.batch,
             threads: saved.threads,
+            data: saved.data,
+            priority: saved.priority,
         }
     }
 }

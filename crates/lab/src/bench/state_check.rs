@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
+use seeklab_bench::WriteData;
 use seeklab_bench::target::{Opening, TargetKind, TargetOptions};
 use seeklab_bench::verify::{PassOptions, RunState, verify_pass};
 use seeklab_emulator::clock::{Clock, Pacing};
@@ -82,6 +83,8 @@ pub fn check_state(session: &Session, options: &StateCheckOptions) -> Result<Sta
         prepared_bytes: pass_options.read_bytes as usize,
         reads: true,
         writes: false,
+        data: WriteData::default(),
+        priority: None,
         seed: 0,
         pacing: Pacing::default(),
     };

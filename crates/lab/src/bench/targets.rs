@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use seeklab_bench::target::{Opening, SharedEmulation, SharedModel, Target, TargetKind, TargetOptions};
-use seeklab_bench::{Claim, ClaimOptions, DeviceIdentity, claim};
+use seeklab_bench::{Claim, ClaimOptions, DeviceIdentity, WriteData, claim};
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{ByteSize, Coverage, Instant, Seed};
 use seeklab_emulator::clock::{Clock, Pacing};
@@ -110,6 +110,7 @@ impl ReadyTarget {
         pacing: Pacing,
         stop: &Stop,
     ) -> Result<Vec<Box<dyn Target>>, Failure> {
+        self.check_requests(stream)?;
         let model = |_: &str| Ok(self.model.clone().expect("a model is made for each repetition"));
         let emulated = |_: &str| Ok(self.emulated.clone().expect("a device is made for each repetition"));
         let room = plan::outstanding_max(stream, load).div_ceil(stream.threads);
@@ -119,6 +120,8 @@ impl ReadyTarget {
             prepared_bytes: load.prepared_bytes,
             reads: load.reads,
             writes: load.writes,
+            data: stream.data.clone(),
+            priority: stream.priority,
             seed: seed.0,
             pacing,
         };
@@ -139,6 +142,27 @@ impl ReadyTarget {
             load.check_limits(&self.address, target.facts())?;
         }
         Ok(targets)
+    }
+}
+
+impl ReadyTarget {
+    /// Refuses contents and priorities that requests to the target do not have.
+    fn check_requests(&self, stream: &StreamOptions) -> Result<(), Failure> {
+        let Self { address, kind, .. } = self;
+        if stream.data != WriteData::default() && !kind.holds_data {
+            let problem =
+                format!("`{address}`: carries no data, and those of writes are to be {}", stream.data);
+            return Err(
+                Failure::new(problem).hint("remove --data, or measure a block device, a file or an export")
+            );
+        }
+        if let Some(priority) = stream.priority.filter(|_| !kind.has_priorities) {
+            let problem = format!("`{address}`: requests have no priority there, and {priority} is wanted");
+            return Err(Failure::new(problem).hint(
+                "remove the priority, or name a block device or a file by its path, which io_uring reaches",
+            ));
+        }
+        Ok(())
     }
 }
 

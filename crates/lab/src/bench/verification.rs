@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
+use seeklab_bench::WriteData;
 use seeklab_bench::target::Target;
 use seeklab_bench::verify::{Finding, Findings, Kind, Verification, VerifyOptions};
 use seeklab_core::ByteSize;
@@ -90,13 +91,17 @@ pub struct FindingFigures {
 pub(super) fn start(
     options: &BenchOptions,
     ready: &ReadyTarget,
-    load: &Load,
+    (load, data): (&Load, &WriteData),
     targets: Vec<Box<dyn Target>>,
 ) -> Result<(Option<Verification>, Vec<Box<dyn Target>>), Failure> {
     let Some(verify) = &options.verification else { return Ok((None, targets)) };
     if !ready.kind.holds_data {
         return Err(Failure::new(format!("--verify: `{}` carries no data", ready.address))
             .hint("verify a block device, a file or an NBD export"));
+    }
+    if *data != WriteData::default() {
+        return Err(Failure::new(format!("--verify: writes carry stamps, and their data are to be {data}"))
+            .hint("remove --data, or measure without --verify"));
     }
     if !load.writes {
         return Err(Failure::new("--verify: the workload writes nothing that could be checked").hint(

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use seeklab_bench::{IoPriority, WriteData};
 use seeklab_core::{Duration, Operation};
 
+use super::contents::{Contents, level, pattern, priority};
 use super::distribution::FioDistribution;
 use super::file::{FioOption, Section, number, switch, time, with_variables};
 use super::load::{FioArrivals, FioLoad, FioSize};
@@ -56,7 +58,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "unified_rw_reporting",
     "unlink",
     "userspace_reap",
-    "zero_buffers",
     "per_job_logs",
     "clocksource",
     "significant_figures",
@@ -104,6 +105,8 @@ pub(super) struct Job {
     pub(super) is_one_at_a_time: bool,
     /// Requests under way at a time of a job with a rate.
     pub(super) outstanding_max: Option<u32>,
+    pub(super) data: WriteData,
+    pub(super) priority: Option<IoPriority>,
 }
 
 /// An option with the reason for which it is refused.
@@ -124,6 +127,9 @@ struct Reading {
     is_poisson: bool,
     kb_base: u64,
     has_mix: bool,
+    contents: Contents,
+    prio: Option<u8>,
+    prio_class: Option<u8>,
 }
 
 impl Job {
@@ -206,6 +212,8 @@ impl Reading {
             is_direct: false,
             is_one_at_a_time: true,
             outstanding_max: None,
+            data: WriteData::default(),
+            priority: None,
         };
         Self {
             job,
@@ -221,6 +229,9 @@ impl Reading {
             is_poisson: false,
             kb_base: 1024,
             has_mix: false,
+            contents: Contents::default(),
+            prio: None,
+            prio_class: None,
         }
     }
 
@@ -355,6 +366,14 @@ impl Reading {
                     _ => return Err("none, sync and dsync are allowed".to_owned()),
                 }
             }
+            "zero_buffers" => self.contents.is_zero = is_on()?,
+            "buffer_pattern" => self.contents.pattern = Some(pattern(value)?),
+            "buffer_compress_percentage" => self.contents.compressible = percent()?,
+            "buffer_compress_chunk" if bytes()? == 512 => {}
+            "buffer_compress_chunk" => return Err("512 is allowed".to_owned()),
+            "dedupe_percentage" => self.contents.duplicates = percent()?,
+            "prio" => self.prio = Some(level(value, 7)?),
+            "prioclass" => self.prio_class = Some(level(value, 3)?),
             "kb_base" if matches!(value, "1000" | "1024") => {}
             "percentage_random" if value == "100" => {}
             "do_verify" | "verify_dump" | "verify_fatal" | "verify_async" | "verify_backlog"
@@ -426,6 +445,11 @@ impl Reading {
             self.job.outstanding_max = Some(depth);
         }
         self.job.is_one_at_a_time = is_one_at_a_time;
+        self.job.priority = priority(self.prio, self.prio_class);
+        match self.contents.data() {
+            Ok(data) => self.job.data = data,
+            Err(reason) => reasons.push(reason),
+        }
         match self.engine.as_str() {
             "null" => self.job.address = Some("null".to_owned()),
             "nbd" => match self.uri {

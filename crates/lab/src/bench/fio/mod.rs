@@ -9,6 +9,7 @@
 //! `group_reporting`), or is refused. Engines that reach other things than files, block devices and NBD exports are refused
 //! always.
 
+mod contents;
 mod distribution;
 mod file;
 mod job;
@@ -176,6 +177,8 @@ impl Building<'_> {
             timeout: None,
             batch: 1,
             threads: 1,
+            data: job.data.clone(),
+            priority: job.priority,
         })
     }
 
