@@ -1,6 +1,7 @@
 //! `seeklab bench`: a model is measured as it is simulated; files are made, measured and kept from being overwritten.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -184,4 +185,57 @@ fn interrupt_prints_what_was_measured() {
     assert_eq!(figures["stopped"], true);
     assert!(figures["requests"].as_u64() > Some(5), "{figures}");
     assert_eq!(rest.last().map(String::as_str), Some("error: interrupted"));
+}
+
+#[test]
+fn sequential_reads_of_a_whole_disk_show_the_rate_of_each_zone() {
+    let bench = Bench::new();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/spek/figure-4.py");
+    let folder = bench.path("figure");
+    // In virtual time alone.
+    let run =
+        Command::new("python3").arg(script).arg(&folder).args([env!("CARGO_BIN_EXE_seeklab"), "0"]).output();
+    let Ok(run) = run else { return println!("skipped: python3 is not installed") };
+    let (text, errors) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+    assert!(run.status.success(), "more than 1 % off: {text}{errors}");
+    let reads = text.lines().filter_map(|line| line.split_whitespace().nth(4)?.parse::<u64>().ok());
+    assert_eq!(reads.filter(|reads| *reads > 1000).count(), 24, "{text}");
+    assert!(folder.join("figure-4.svg").metadata().unwrap().len() > 5_000);
+}
+
+#[test]
+fn emulated_devices_are_measured_in_real_time_and_their_lateness_is_stated() {
+    let bench = Bench::new();
+    let line = ["bench", "emulate:constant", "--set", "service_time=1ms", "--threads", "2", "-w"];
+    let found = bench.json(&[&line[..], &["random,size=4KiB,read=100%,poisson=2000/s,requests=60"]].concat());
+    let of = |key: &str| found[key].as_f64().unwrap_or_else(|| panic!("{key}: {found}"));
+    assert_eq!(of("requests") as u64, 60);
+    assert!(of("duration_s") >= 0.06 && of("response_mean_ms") >= 1.0, "{found}");
+    let notes = found["notes"].to_string();
+    assert!(notes.contains("`emulate:constant`: half of the completions came more than"), "{notes}");
+    bench.run(&["bench", "emulate:constant", "--verify", "-w", RANDOM]).fails(&["carries no data"]);
+    bench.run(&["bench", "emulate:nothing", "-w", RANDOM]).fails(&["nothing"]);
+}
+
+#[test]
+fn contents_and_priorities_that_a_target_does_not_have_are_refused() {
+    let bench = Bench::new();
+    let line = ["-w", "random,size=4KiB,closed=1", "--requests", "5"];
+    let refuse = |target: &str, options: &[&str], parts: &[&str]| {
+        bench.run(&[&["bench", target], &line[..], options].concat()).fails(parts);
+    };
+    refuse("null", &["--data", "zeroes"], &["`null`: carries no data", "zeroes"]);
+    refuse("emulate:constant", &["--data", "compressible=50%"], &["carries no data"]);
+    refuse("null", &["--data", "compress"], &["`compress`: is not known", "pattern=deadbeef"]);
+    refuse("model:constant", &["--priority", "idle"], &["requests have no priority there", "idle"]);
+    refuse("null", &["--priority", "realtime:8"], &["`realtime:8` is no I/O priority", "realtime:7"]);
+    let file = bench.path("file").display().to_string();
+    let own = [&["bench", &file, "--create", "1MiB", "--buffered"], &line[..]].concat();
+    bench
+        .run(&[&own[..], &["--verify", "--data", "zeroes"]].concat())
+        .fails(&["--verify: writes carry stamps"]);
+    bench
+        .write("priority.fio", format!("[a]\nfilename={file}\nrw=write\nsize=64k\nioengine=psync\nprio=3\n"));
+    let job = bench.path("priority.fio").display().to_string();
+    bench.run(&["bench", &job]).fails(&["requests have no priority there, and best-effort:3 is wanted"]);
 }
