@@ -5,6 +5,7 @@ mod delivery;
 mod output;
 mod signals;
 mod standard_input;
+mod supervisor;
 mod terminal;
 mod verbs;
 
@@ -20,6 +21,7 @@ use seeklab_lab::crates::core::Duration;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 use seeklab_lab::stop::Stop;
+use supervisor::Measuring;
 use terminal::{Terminal, tell};
 use verbs::Command;
 
@@ -47,7 +49,15 @@ fn main() -> ExitCode {
     seeklab_lab::crates::stage::run_if_inside();
     // Ends the process if the shell asks for completions.
     CompleteEnv::with_factory(Arguments::command).complete();
-    let arguments = match Arguments::try_parse() {
+    let measuring = match Measuring::of_this_process() {
+        Ok(measuring) => measuring,
+        Err(failure) => {
+            tell(&message(&failure));
+            return ExitCode::from(failure.exit_code());
+        }
+    };
+    let words = std::env::args_os().take(1).chain(supervisor::arguments());
+    let arguments = match Arguments::try_parse_from(words) {
         Ok(arguments) => arguments,
         Err(error) => {
             let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
@@ -58,28 +68,43 @@ fn main() -> ExitCode {
             return if asked_for { ExitCode::SUCCESS } else { ExitCode::from(2) };
         }
     };
+    if measuring.is_none()
+        && arguments.command.can_be_held()
+        && let Some(code) = supervisor::supervise()
+    {
+        return code;
+    }
     let terminal = Terminal { is_quiet: arguments.quiet };
     let stop = Stop::new();
     let session = Session::new(Arc::new(terminal), stop.clone()).with_command(command_line());
-    let signalled = session.clone();
-    let caught = signals::on_signal(move || {
+    let (signalled, measured) = (session.clone(), measuring.clone());
+    let act = move || {
         stop.stop();
         // The first signal ends the work in order. What waits for a pipe does not notice it.
         if stop.requests() > 1 && signalled.holds_nothing() {
             let failure = Failure::interrupted();
             tell(&message(&failure));
+            measured.iter().for_each(|measured| measured.report_is_out(failure.exit_code()));
             signal_hook::low_level::exit(failure.exit_code().into());
         }
-    });
-    match caught.and_then(|()| arguments.command.run(&session)) {
-        Ok(()) => ExitCode::SUCCESS,
+    };
+    let caught = match &measuring {
+        Some(measuring) => measuring.on_signal(act),
+        None => signals::on_signal(act),
+    };
+    let code = match caught.and_then(|()| arguments.command.run(&session)) {
+        Ok(()) => 0,
         // Whoever reads our output has read enough, as `head` does.
-        Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(failure) if failure.is_broken_pipe() => 0,
         Err(failure) => {
             tell(&message(&failure));
-            ExitCode::from(failure.exit_code())
+            failure.exit_code()
         }
-    }
+    };
+    measuring.iter().for_each(|measuring| measuring.report_is_out(code));
+    // The kernel may take its time, or never return.
+    session.let_go();
+    ExitCode::from(code)
 }
 
 /// Advice on a time behind `--think`, which takes none.

@@ -41,6 +41,6 @@ pub(crate) fn print_schema(schema: &Value) -> Result<(), Failure> {
 
 /// The command line as it was typed, quoted for a shell.
 pub(crate) fn command_line() -> String {
-    let arguments = std::env::args().skip(1);
+    let arguments = crate::supervisor::arguments().map(|word| word.to_string_lossy().into_owned());
     shell_text(std::iter::once("seeklab".to_owned()).chain(arguments))
 }

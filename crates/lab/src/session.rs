@@ -1,8 +1,9 @@
 //! The caller's side of a function of the laboratory: a listener, a stop token, and the origin of results.
 
+use std::any::Any;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use seeklab_files::{AwaitedReader, await_reader};
 use seeklab_traces::{Metadata, OpenTrace, Position, TraceWriter, check_no_part, saving};
@@ -19,6 +20,7 @@ pub struct Session {
     stop: Stop,
     command: Option<String>,
     held: Arc<AtomicUsize>,
+    kept: Arc<Mutex<Vec<Box<dyn Any + Send>>>>,
 }
 
 /// Bytes that only this process has, or changes of the machine that it will undo. They exist as long as this value.
@@ -51,7 +53,7 @@ impl Default for Session {
 impl Session {
     /// A session with that listener and stop token.
     pub fn new(listener: Arc<dyn Listener>, stop: Stop) -> Self {
-        Self { listener, stop, command: None, held: Arc::default() }
+        Self { listener, stop, command: None, held: Arc::default(), kept: Arc::default() }
     }
 
     /// Names the command that makes the results, for reports and traces.
@@ -80,6 +82,17 @@ impl Session {
     /// Returns true if nothing is held: the process may end at any moment.
     pub fn holds_nothing(&self) -> bool {
         self.held.load(Ordering::Acquire) == 0
+    }
+
+    /// Keeps something whose drop may wait for a target, until the results are out ([`let_go`](Self::let_go)).
+    pub fn keep_to_end(&self, value: impl Any + Send) {
+        self.kept.lock().expect("no holder panics").push(Box::new(value));
+    }
+
+    /// Drops what was kept to the end. To be called when the results are out, because it may never return.
+    pub fn let_go(&self) {
+        let kept = std::mem::take(&mut *self.kept.lock().expect("no holder panics"));
+        drop(kept);
     }
 
     /// The same session, unheard: for work beside other work that is shown.

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use seeklab_lab::bench::{
     BenchListener, BenchOptions, BenchResult, Counters, IntervalFigures, PhaseStart, TRACE_FILE, bench_with,
@@ -21,6 +22,9 @@ use crate::archive::{Archive, RunFolder};
 use crate::history::{Event, History};
 use crate::metrics::{Metrics, RunEnd};
 use crate::plans::{Overwritten, PlanSource, Problem};
+
+/// Time for the targets of a run to be closed.
+const CLOSING_MAX: Duration = Duration::from_secs(5);
 
 /// Starts and stops runs.
 #[derive(Debug)]
@@ -224,7 +228,9 @@ impl Run {
         let (figures, is_saved, failure) = match measured {
             Ok(result) => {
                 let reported = self.folder.save_report(&result);
-                let BenchResult { figures, failure, write_failure, .. } = result;
+                let BenchResult { figures, failure, write_failure, targets, .. } = result;
+                // A target that does not answer holds nobody up.
+                targets.close(CLOSING_MAX);
                 let is_saved = write_failure.is_none() && reported.is_ok();
                 (Some(figures), is_saved, failure.or(write_failure).or(reported.err()))
             }

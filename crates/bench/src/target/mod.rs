@@ -73,6 +73,11 @@ impl TargetKind {
         let found = TARGETS.iter().find_map(|kind| Some((kind, (kind.matches)(address)?)));
         found.expect("the last kind takes every address")
     }
+
+    /// Returns true of a file or block device of this machine: its requests are system calls that no signal ends.
+    pub fn is_of_kernel(&self) -> bool {
+        [psync::KIND.name, io_uring::KIND.name].contains(&self.name)
+    }
 }
 
 /// Options of a target that is opened.

@@ -13,6 +13,7 @@ use seeklab_lab::bench::{
     PhaseOptions, PlanOverrides, Ramp, StreamLoad, StreamOptions, TRACE_FILE, TargetChoice,
     VerificationOptions, Watch, WriteData, bench, plan_document, plan_page, read_fio, read_plan, with_rates,
 };
+use seeklab_lab::crates::bench::target::TargetKind;
 use seeklab_lab::crates::core::{ByteSize, Duration, Seed};
 use seeklab_lab::crates::emulator::clock::Pacing;
 use seeklab_lab::crates::report::{Page, TextTable, folded, render_page_html};
@@ -83,6 +84,21 @@ enum BenchCommand {
 }
 
 impl Arguments {
+    /// Returns true if a target may be one of the kernel. Plans, job files and folders are not read for it.
+    pub(crate) fn can_be_held(&self) -> bool {
+        match &self.command {
+            Some(BenchCommand::Compare(_)) => false,
+            Some(_) => true,
+            None => {
+                let is_of_kernel = |target: &String| TargetKind::of(target).0.is_of_kernel();
+                self.run.target.as_ref().is_some_and(|target| match self.run.workload {
+                    Some(_) => is_of_kernel(target),
+                    None => self.run.on.as_ref().is_none_or(is_of_kernel),
+                })
+            }
+        }
+    }
+
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         match self.command {
             Some(BenchCommand::Compare(arguments)) => arguments.run(session),
@@ -486,7 +502,9 @@ fn deliver(
     result: BenchResult,
     json: Option<JsonFormat>,
 ) -> Result<(), Failure> {
-    let BenchResult { figures, page, fio, write_failure, failure } = result;
+    let BenchResult { figures, page, fio, write_failure, failure, targets } = result;
+    // Closing a target can wait for it, and must not keep the report back.
+    session.keep_to_end(targets);
     let printed = match json {
         None => print(&text(&page)),
         Some(JsonFormat::Seeklab) => print_json(&figures),

@@ -20,6 +20,13 @@ use clap::Subcommand;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 
+impl Command {
+    /// Returns true if the kernel may never return from a request of this command, so that its process cannot end.
+    pub(crate) fn can_be_held(&self) -> bool {
+        matches!(self, Self::Bench(arguments) if arguments.can_be_held())
+    }
+}
+
 /// Declares the module of each verb, its subcommand and its call, in the order of the help.
 macro_rules! verbs {
     ($($(#[doc = $doc:literal])+ $module:ident: $name:ident,)+) => {

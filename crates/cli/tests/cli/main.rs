@@ -20,6 +20,7 @@ mod fifos;
 mod fio_jobs;
 mod fio_output;
 mod fitted_range;
+mod held_targets;
 mod host;
 mod jobs;
 mod limits;

@@ -5,6 +5,7 @@
 //! workloads ─▶ load, share ────────┴▶ seeklab-bench, phase by phase ─▶ BenchFigures, page, trace
 //! ```
 
+mod answer;
 mod comparison;
 mod counters;
 mod course;
@@ -84,6 +85,7 @@ pub use seeklab_bench::counters::{CounterOptions, Counters, Watch};
 pub use seeklab_bench::{IoPriority, Late, Ramp, SteadyFigure, SteadyRule, WriteData};
 pub use served_page::BenchPage;
 pub use state_check::{StateCheckFigures, StateCheckOptions, StateCheckResult, check_state};
+pub use targets::MeasuredTargets;
 pub use verification::{FindingFigures, VerificationFigures, VerificationOptions};
 
 /// Result of a measurement.
@@ -99,6 +101,8 @@ pub struct BenchResult {
     pub write_failure: Option<Failure>,
     /// The failed check: a target that holds requests, fails as a whole, or was not measured to the end.
     pub failure: Option<Failure>,
+    /// The targets, which nobody else can claim until this is dropped.
+    pub targets: MeasuredTargets,
 }
 
 /// Measures the targets under the workloads, phase by phase.
@@ -207,7 +211,6 @@ fn run(
     if let Some(folder) = folder {
         folder.complete(options, &measured.phases, counted.as_ref().map(|(_, counters)| counters));
     }
-    drop(targets);
     let address = &options.targets[0].address;
     let wrong = measured.findings.as_ref().and_then(|findings| verification::failure(address, findings));
     let failure =
@@ -223,7 +226,8 @@ fn run(
         true => fio_json::document(&figures, options, &measured.phases[0].measurement),
         false => Value::Null,
     };
-    Ok(BenchResult { figures, page, fio, write_failure, failure })
+    let targets = MeasuredTargets::new(targets);
+    Ok(BenchResult { figures, page, fio, write_failure, failure, targets })
 }
 
 /// A run of all phases.
@@ -306,7 +310,7 @@ fn failure(options: &BenchOptions, loads: &[Vec<Load>], phases: &[PhaseRun]) -> 
                 let problem =
                     format!("`{address}`: {}{}", trust::unreturned(totals), age.unwrap_or_default());
                 let failure = Failure::check(problem).hint(format!(
-                    "requests that the kernel holds may keep this process, {}, until the target answers or goes",
+                    "requests that the kernel holds may keep process {}, which sent them, until the target answers or goes",
                     std::process::id()
                 ));
                 return Some(place(failure, run));

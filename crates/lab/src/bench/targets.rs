@@ -1,6 +1,7 @@
 //! The targets of a measurement: resolved, made, claimed, and opened for each phase.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use seeklab_bench::target::{Opening, SharedEmulation, SharedModel, Target, TargetKind, TargetOptions};
 use seeklab_bench::{Claim, ClaimOptions, DeviceIdentity, WriteData, claim};
@@ -8,6 +9,7 @@ use seeklab_core::statistics::Distribution;
 use seeklab_core::{ByteSize, Coverage, Instant, Seed};
 use seeklab_emulator::clock::{Clock, Pacing};
 
+use super::answer::{self, Unanswered};
 use super::load::Load;
 use super::made::MadeFile;
 use super::options::{BenchOptions, ExpectedDevice, StreamOptions, TargetChoice};
@@ -17,6 +19,25 @@ use crate::devices::{Resolved, Setup, resolve};
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::stop::Stop;
+
+/// The targets of a measurement that is over. Their files are removed and their claims end when this is dropped.
+#[derive(Debug)]
+#[must_use = "the targets are closed when this is dropped"]
+pub struct MeasuredTargets {
+    _targets: Vec<ReadyTarget>,
+}
+
+impl MeasuredTargets {
+    pub(super) fn new(targets: Vec<ReadyTarget>) -> Self {
+        Self { _targets: targets }
+    }
+
+    /// Drops the targets, which a target that does not answer can delay without limit: at most for `patience`, then on a thread
+    /// of its own. Returns true if they are closed.
+    pub fn close(self, patience: Duration) -> bool {
+        answer::within(patience, &Stop::new(), move || drop(self)).is_ok()
+    }
+}
 
 /// A target that can be opened.
 #[derive(Debug)]
@@ -63,7 +84,13 @@ impl ReadyTarget {
         };
         let path = kind.holds_data.then(|| Path::new(inner)).filter(|path| path.exists());
         let claim = if kind.holds_data && is_written {
-            Some(claim(ClaimOptions { address: &choice.address, path, destroy, is_own: made.is_some() })?)
+            let (address, path) = (choice.address.clone(), path.map(Path::to_owned));
+            let (destroy, is_own) = (destroy.map(str::to_owned), made.is_some());
+            let claimed = answered(session.stop(), &choice.address, move || {
+                let (path, destroy) = (path.as_deref(), destroy.as_deref());
+                claim(ClaimOptions { address: &address, path, destroy, is_own })
+            });
+            Some(claimed??)
         } else {
             None
         };
@@ -111,8 +138,6 @@ impl ReadyTarget {
         stop: &Stop,
     ) -> Result<Vec<Box<dyn Target>>, Failure> {
         self.check_requests(stream)?;
-        let model = |_: &str| Ok(self.model.clone().expect("a model is made for each repetition"));
-        let emulated = |_: &str| Ok(self.emulated.clone().expect("a device is made for each repetition"));
         let room = plan::outstanding_max(stream, load).div_ceil(stream.threads);
         let options = TargetOptions {
             outstanding_max: room,
@@ -125,16 +150,24 @@ impl ReadyTarget {
             seed: seed.0,
             pacing,
         };
-        let is_stopped = || stop.is_stopped();
-        let opening = Opening {
-            clock: Clock::start(),
-            options: &options,
-            model: &model,
-            emulated: &emulated,
-            is_stopped: &is_stopped,
+        let (kind, inner, model, stopped) = (self.kind, self.inner.clone(), self.model.clone(), stop.clone());
+        let emulated = self.emulated.clone();
+        let threads = stream.threads;
+        let open = move || {
+            let model = |_: &str| Ok(model.clone().expect("a model is made for each repetition"));
+            let emulated = |_: &str| Ok(emulated.clone().expect("a device is made for each repetition"));
+            let is_stopped = || stopped.is_stopped();
+            let opening = Opening {
+                clock: Clock::start(),
+                options: &options,
+                model: &model,
+                emulated: &emulated,
+                is_stopped: &is_stopped,
+            };
+            (0..threads).map(|_| (kind.open)(&inner, &opening)).collect::<Result<Vec<_>, _>>()
         };
-        let targets = (0..stream.threads).map(|_| (self.kind.open)(&self.inner, &opening));
-        let targets: Vec<Box<dyn Target>> = targets.collect::<Result<_, _>>()?;
+        // The others look at the stop themselves, and have a limit.
+        let targets = if kind.is_of_kernel() { answered(stop, &self.address, open)?? } else { open()? };
         if let Some(target) = targets.first() {
             let space = &target.facts().space;
             let bytes = space.capacity_blocks.saturating_mul(space.block_size.as_bytes());
@@ -164,6 +197,29 @@ impl ReadyTarget {
         }
         Ok(())
     }
+}
+
+/// Does what needs an answer of a target of the kernel.
+///
+/// # Errors
+/// If there is none in time, or the caller stops the work.
+fn answered<T: Send + 'static>(
+    stop: &Stop,
+    address: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    answer::within(answer::LIMIT, stop, work).map_err(|unanswered| match unanswered {
+        Unanswered::Stopped => Failure::interrupted(),
+        Unanswered::Late => {
+            let limit_s = answer::LIMIT.as_secs();
+            let problem = format!("`{address}`: does not answer, and was given {limit_s} s to be opened");
+            Failure::new(problem).hint(format!(
+                "the kernel may hold process {} until the target answers or goes",
+                std::process::id()
+            ))
+        }
+        Unanswered::NoThread(error) => Failure::from(error).context("no thread can be started"),
+    })
 }
 
 /// Refuses a target without the serial number that is expected, and a file or block device of another size.
