@@ -1,6 +1,10 @@
 //! Block devices and files by io_uring: registered file and buffers, many requests in one system call.
 //!
 //! # Scope and limits
+//! With polled submission, a thread of the kernel takes requests from the ring, and this one looks for completions in memory:
+//! no system calls in the steady state. With polled completion, the kernel looks for completions in a queue of the device
+//! without interrupts. It has no flushes, discards and writes of zeroes.
+//!
 //! One ring for each thread. A write with force unit access is a write with `RWF_DSYNC`; a flush is `fdatasync`. On
 //! tmpfs and other file systems that block, the kernel hands every request to a thread of its own, which costs more
 //! than `psync` does.
@@ -16,6 +20,7 @@ use super::idle::idle;
 use super::ring::Ring;
 use crate::verify::Checker;
 
+use super::polled_queue;
 use super::{Ended, OpenFile, Opening, Target, TargetError, TargetFacts, TargetKind, Transfer, byte_range};
 
 /// Its line in the list of targets.
@@ -37,9 +42,18 @@ const ENTRIES_MAX: u32 = 1 << 14;
 fn open(path: &str, opening: &Opening<'_>) -> Result<Box<dyn Target>, TargetError> {
     let options = opening.options;
     let opened = OpenFile::open(path, options)?;
+    if options.polling.completion {
+        polled_queue::check(path, &opened.file, options.direct)?;
+    }
     let slots = options.outstanding_max.min(ENTRIES_MAX);
     let buffers = Buffers::new(slots as usize, options);
-    let ring = Ring::new(opened.file, buffers, slots, options.priority).map_err(|error| match error.kind() {
+    let polling = options.polling;
+    let ring = Ring::new(opened.file, buffers, slots, (options.priority, polling)).map_err(|error| match error.kind() {
+        _ if polling.is_any() => TargetError::unusable(
+            path,
+            format!("the kernel gives this process no polled io_uring: {error}"),
+            "leave out --poll; polled submission without privileges needs Linux 5.13",
+        ),
         io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported => TargetError::unusable(
             path,
             format!("the kernel gives this process no io_uring: {error}"),
@@ -48,6 +62,9 @@ fn open(path: &str, opening: &Opening<'_>) -> Result<Box<dyn Target>, TargetErro
         _ => TargetError::io(path, "set up io_uring for", error),
     })?;
     let mut facts = TargetFacts::new(opened.space, slots);
+    if polling.completion {
+        facts.limits.refused = vec![Operation::Flush, Operation::Discard, Operation::WriteZeroes];
+    }
     if !ring.has_fixed_buffers() {
         facts.notes.push(
             "buffers could not be registered: requests cost more processor time; raise `ulimit -l`"
@@ -80,6 +97,27 @@ impl Uring {
         self.ring
             .enter(at_least, limit)
             .map_err(|error| TargetError::io(&self.path, "submit requests to", error))
+    }
+
+    /// Looks for completions until so many are there, or as long as `wait` says. A wait in the kernel would be a system call,
+    /// or could not be ended.
+    fn look(&mut self, wait: Wait, at_least: u32, ended: &mut Vec<Ended>) -> Result<(), TargetError> {
+        let mut count = 0;
+        loop {
+            if self.ring.needs_enter() {
+                self.enter(0, None)?;
+            }
+            count += self.reap(ended);
+            let is_over = match wait {
+                Wait::Spin => true,
+                Wait::Until(until) => self.clock.now() >= until,
+                Wait::Forever => false,
+            };
+            if count >= at_least || is_over {
+                return Ok(());
+            }
+            std::hint::spin_loop();
+        }
     }
 
     /// Appends the completions that are there, all with the time of now, and returns their number.
@@ -151,6 +189,9 @@ impl Target for Uring {
             return Ok(());
         }
         let at_least = at_least.min(self.ring.count() as u32).max(1);
+        if self.ring.is_polled() {
+            return self.look(wait, at_least, ended);
+        }
         let limit = match wait {
             Wait::Spin => {
                 if self.ring.needs_enter() {

@@ -11,6 +11,7 @@
 mod buffers;
 mod file;
 mod idle;
+mod polled_queue;
 mod ring;
 
 use seeklab_core::{Instant, Operation, Reclassification, Request, Status};
@@ -74,9 +75,31 @@ impl TargetKind {
         found.expect("the last kind takes every address")
     }
 
+    /// Returns true if it can poll for submissions and completions.
+    pub fn can_poll(&self) -> bool {
+        self.name == io_uring::KIND.name
+    }
+
     /// Returns true of a file or block device of this machine: its requests are system calls that no signal ends.
     pub fn is_of_kernel(&self) -> bool {
         [psync::KIND.name, io_uring::KIND.name].contains(&self.name)
+    }
+}
+
+/// Polling in place of system calls and interrupts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Polling {
+    /// A thread of the kernel looks for submissions (SQPOLL), so that none needs a system call. It takes a processor while
+    /// requests come, and sleeps a second behind the last one.
+    pub submission: bool,
+    /// Completions are looked for in the queue of the device (IOPOLL), which sends no interrupts.
+    pub completion: bool,
+}
+
+impl Polling {
+    /// Returns true if anything is polled.
+    pub const fn is_any(self) -> bool {
+        self.submission || self.completion
     }
 }
 
@@ -87,6 +110,8 @@ pub struct TargetOptions {
     pub outstanding_max: u32,
     /// Bypass the page cache.
     pub direct: bool,
+    /// Polling, of a target that can.
+    pub polling: Polling,
     /// Length of most requests at most, for which buffers are prepared.
     pub prepared_bytes: usize,
     /// The workload reads.

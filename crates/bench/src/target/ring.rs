@@ -15,10 +15,15 @@ use io_uring::{IoUring, Probe, opcode, squeue};
 use nix::libc;
 use seeklab_core::Operation;
 
-use super::Transfer;
 use super::buffers::Buffers;
+use super::{Polling, Transfer};
 use crate::priority::IoPriority;
 
+/// Time without submissions after which the thread that looks for them sleeps.
+const POLLED_IDLE_MS: u32 = 1000;
+/// Entries of a ring whose submissions are polled, for each request: completions of a group of submissions are there before
+/// the kernel says that it has taken them from the ring.
+const SPARE: u32 = 2;
 /// Data of a write are on the media when it completes (`RWF_DSYNC`).
 const WRITE_THROUGH: i32 = libc::RWF_DSYNC;
 /// Blocks read as zeroes and their space is given back; the size stays.
@@ -38,6 +43,7 @@ pub(super) struct Ring {
     is_deferred: bool,
     /// Priority of each read and write, as the kernel numbers it.
     priority: u16,
+    polling: Polling,
     /// Entries that the kernel has not been given.
     pushed: usize,
     /// Requests in the kernel or about to be.
@@ -62,18 +68,27 @@ impl Ring {
         file: File,
         mut buffers: Buffers,
         entries: u32,
-        priority: Option<IoPriority>,
+        (priority, polling): (Option<IoPriority>, Polling),
     ) -> io::Result<Self> {
-        let entries = entries.max(1).next_power_of_two();
+        let mut entries = entries.max(1).next_power_of_two();
         // Completions are prepared when this thread asks for them, not when they come: Linux 6.1.
-        let deferred = IoUring::builder()
-            .setup_single_issuer()
-            .setup_defer_taskrun()
-            .setup_taskrun_flag()
-            .setup_r_disabled()
-            .build(entries);
-        let is_deferred = deferred.is_ok();
-        let ring = deferred.or_else(|_| IoUring::new(entries))?;
+        let mut deferred = IoUring::builder();
+        deferred.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag().setup_r_disabled();
+        let mut plain = IoUring::builder();
+        if polling.completion {
+            deferred.setup_iopoll();
+            plain.setup_iopoll();
+        }
+        let deferred = if polling.submission {
+            // The thread of the kernel has no such work to defer.
+            plain.setup_sqpoll(POLLED_IDLE_MS);
+            entries *= SPARE;
+            None
+        } else {
+            deferred.build(entries).ok()
+        };
+        let is_deferred = deferred.is_some();
+        let ring = deferred.map_or_else(|| plain.build(entries), Ok)?;
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe)?;
         if !(probe.is_supported(opcode::Read::CODE) && probe.is_supported(opcode::Fallocate::CODE)) {
@@ -95,10 +110,16 @@ impl Ring {
             is_deferred,
             // 0 is the priority of the process.
             priority: priority.map_or(0, IoPriority::number),
+            polling,
             pushed: 0,
             count: 0,
             calls: 0,
         })
+    }
+
+    /// Returns true if submissions or completions are polled.
+    pub(super) const fn is_polled(&self) -> bool {
+        self.polling.is_any()
     }
 
     /// Returns true if the kernel keeps the pages of the buffers.
@@ -203,8 +224,15 @@ impl Ring {
         }
     }
 
-    /// Returns true if the kernel must be entered: for what was pushed, or for completions that wait to be prepared.
+    /// Returns true if the kernel must be entered: for what was pushed, for completions that wait to be prepared or that only it
+    /// can look for, or to wake the thread that looks for submissions.
     pub(super) fn needs_enter(&mut self) -> bool {
+        if self.polling.submission {
+            return self.ring.submission().need_wakeup();
+        }
+        if self.polling.completion && self.count > 0 {
+            return true;
+        }
         self.pushed > 0 || (self.is_deferred && self.ring.submission().taskrun())
     }
 

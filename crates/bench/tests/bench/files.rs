@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use seeklab_bench::target::{Target, TargetError, TargetOptions};
+use seeklab_bench::target::{Polling, Target, TargetError, TargetOptions};
 use seeklab_bench::{Plan, StreamPlan};
 use seeklab_core::{Operation, Status};
 use seeklab_emulator::clock::Clock;
@@ -91,6 +91,69 @@ fn batches_of_io_uring_cost_a_fraction_of_a_system_call() {
     assert!((1.0..1.3).contains(&one), "submission and wait in one: {one}");
     let batched = calls_per_request(&path, 32, 8).unwrap();
     assert!(batched < 0.2, "{batched}");
+}
+
+#[test]
+fn polled_submission_needs_no_system_calls_in_the_steady_state() {
+    let (file, path) = file();
+    let polled = TargetOptions { polling: Polling { submission: true, completion: false }, ..options(16) };
+    let Some(target) = opened(&path, &polled) else { return };
+    let requests = SIZE_BYTES / 4_096;
+    let line = format!("sequential,size=4KiB,align=4KiB,read=0%,closed=16,requests={requests}");
+    let (plan, stream) = (Plan { record: true, ..Plan::default() }, at_most(16));
+    let (measurement, heard) = run((&plan, &stream), target, &line, 1);
+    let totals = measurement.totals;
+    assert_eq!((totals.part.requests(), totals.part.errors()), (requests, 0));
+    for (number, row) in heard.rows.iter().enumerate() {
+        assert_eq!(head(file.as_file(), row.lbn), (row.lbn, number as u64));
+    }
+    // The thread of the kernel is woken at the begin, and again if it slept for a second without a processor.
+    let calls = totals.cost.unwrap().system_calls;
+    assert!(calls < requests / 50, "{calls} system calls for {requests} requests");
+    // Reads, one at a time.
+    let Some(target) = opened(&path, &polled) else { return };
+    let line = "random,size=4KiB,read=100%,closed=1,requests=500";
+    let (measurement, _) = run((&Plan::default(), &at_most(1)), target, line, 1);
+    assert_eq!((measurement.totals.part.requests(), measurement.totals.part.errors()), (500, 0));
+    let calls = measurement.totals.cost.unwrap().system_calls;
+    assert!(calls < 10, "{calls} system calls for 500 requests");
+}
+
+#[test]
+fn polled_completion_is_refused_where_no_queue_can_be_polled() {
+    let (file, path) = file();
+    let polled = |direct| TargetOptions {
+        polling: Polling { submission: false, completion: true },
+        direct,
+        ..options(4)
+    };
+    let refusal = |path: &str, direct| match open(path, Clock::start(), &polled(direct)).err() {
+        Some(TargetError::Unusable { problem, hint, .. }) => format!("{problem}; {hint}"),
+        other => panic!("{other:?}"),
+    };
+    assert!(refusal(&path, false).contains("page cache cannot be polled; leave out --buffered"));
+    let shared = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
+    shared.as_file().set_len(SIZE_BYTES).unwrap();
+    // Before Linux 6.6, tmpfs has no direct access.
+    let problem = refusal(shared.path().to_str().unwrap(), true);
+    assert!(problem.contains("lies on no block device") || problem.contains("direct access"), "{problem}");
+    // Where a queue can be polled, requests are carried out.
+    match open(&path, Clock::start(), &polled(true)) {
+        Err(TargetError::Unusable { problem, .. }) => {
+            assert!(
+                problem.contains("no queue that can be polled") || problem.contains("lies on no"),
+                "{problem}"
+            );
+        }
+        Ok(target) => {
+            assert!(target.facts().limits.refused.contains(&Operation::Flush));
+            let line = "random,size=4KiB,read=50%,closed=4,requests=500";
+            let (measurement, _) = run((&Plan::default(), &at_most(4)), target, line, 1);
+            assert_eq!((measurement.totals.part.requests(), measurement.totals.part.errors()), (500, 0));
+        }
+        Err(error) => panic!("{error}"),
+    }
+    drop(file);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use seeklab_bench::target::{
-    Ended, Opening, SharedEmulation, SharedModel, Target, TargetError, TargetFacts, TargetKind,
+    Ended, Opening, Polling, SharedEmulation, SharedModel, Target, TargetError, TargetFacts, TargetKind,
     TargetOptions, Transfer,
 };
 use seeklab_bench::{Interval, Lane, Listener, Measurement, Plan, Stream, StreamPlan, WriteData, measure};
@@ -54,6 +54,7 @@ pub(crate) fn options(outstanding_max: u32) -> TargetOptions {
     TargetOptions {
         outstanding_max,
         direct: true,
+        polling: Polling::default(),
         prepared_bytes: 8 << 10,
         reads: true,
         writes: true,

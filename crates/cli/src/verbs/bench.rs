@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use seeklab_lab::bench::{
     BenchOptions, BenchResult, CounterOptions, ExpectedDevice, FioOptions, IoPriority, Late, OfferedRate,
-    PhaseOptions, PlanOverrides, Ramp, StreamLoad, StreamOptions, TRACE_FILE, TargetChoice,
+    PhaseOptions, PlanOverrides, Polling, Ramp, StreamLoad, StreamOptions, TRACE_FILE, TargetChoice,
     VerificationOptions, Watch, WriteData, bench, plan_document, plan_page, read_fio, read_plan, with_rates,
 };
 use seeklab_lab::crates::bench::target::TargetKind;
@@ -183,6 +183,10 @@ struct RunArguments {
     /// Go through the page cache of this machine [default: pass it by (O_DIRECT)]
     #[arg(long)]
     buffered: bool,
+    /// Poll in place of system calls and interrupts, by io_uring. submission: a thread of the kernel takes the requests.
+    /// completion: of devices with queues for it
+    #[arg(long, value_name = "WHAT", value_enum, value_delimiter = ',')]
+    poll: Vec<PollName>,
     /// Make the target, a file of this size, fill it, and remove it at the end
     #[arg(long, value_name = "SIZE")]
     create: Option<ByteSize>,
@@ -250,6 +254,14 @@ enum LateName {
     Queue,
     /// They are left out, and counted
     Drop,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PollName {
+    /// Of submissions (SQPOLL)
+    Submission,
+    /// Of completions (IOPOLL)
+    Completion,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -377,6 +389,10 @@ impl RunArguments {
             address,
             setup: self.setup.setup(),
             buffered: self.buffered,
+            polling: Polling {
+                submission: self.poll.contains(&PollName::Submission),
+                completion: self.poll.contains(&PollName::Completion),
+            },
             create: self.create,
             expected: ExpectedDevice::default(),
         };
@@ -419,6 +435,7 @@ impl RunArguments {
             ("--data", self.data.is_some()),
             ("--priority", self.priority.is_some()),
             ("--buffered", self.buffered),
+            ("--poll", !self.poll.is_empty()),
             ("--create", self.create.is_some()),
             ("--shape", self.shape.is_some()),
             ("--open, --closed, --scaled, --think and --follow", self.arrivals.mode().is_some()),

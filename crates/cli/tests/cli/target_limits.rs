@@ -165,6 +165,35 @@ fn options_of_no_use_are_refused_with_what_is_allowed() {
 }
 
 #[test]
+fn polling_is_for_targets_of_io_uring() {
+    let bench = Bench::new();
+    let load = ["-w", "random,size=4KiB,read=100%,closed=1,requests=5"];
+    for target in ["null", "model:immediate", "psync:disk.img"] {
+        let run = bench.run(&[&["bench", target, "--poll", "submission"], &load[..]].concat());
+        run.fails(&["--poll", "is no target of io_uring", "hint: "]);
+    }
+    bench.write("disk.img", [7; 1 << 20]);
+    let buffered = ["bench", "disk.img", "--buffered", "--poll", "submission,completion"];
+    bench.run(&[&buffered, &load[..]].concat()).fails(&["cannot be polled"]);
+    // The plan of a run keeps it.
+    let polled = ["bench", "disk.img", "--poll", "submission", "--folder", "run", "--json"];
+    let run = bench.run(&[&polled, &load[..]].concat());
+    if run.code != 0 {
+        eprintln!("skipped: {}", run.stderr);
+        return;
+    }
+    let kept: serde_json::Value = serde_json::from_slice(&bench.read("run/run.json")).unwrap();
+    assert_eq!(kept["run"]["plan"]["targets"][0]["polls_submission"], true);
+    let plan = "[targets.disk]\naddress = 'disk.img'\npoll = ['submission']\n[[phases]]\nrequests = 50\n\
+                [[phases.streams]]\ntarget = 'disk'\nworkload = 'random,size=4KiB,read=100%,closed=1'\n";
+    bench.write("plan.toml", plan);
+    let figures = bench.json(&["bench", "plan.toml"]);
+    let calls = figures["cost"]["system_calls_per_request"].as_f64().unwrap();
+    assert!(calls < 0.2, "{calls}");
+    bench.json(&["bench", "rerun", "run"]);
+}
+
+#[test]
 fn sizes_that_are_rounded_to_blocks_are_noted() {
     let bench = Bench::new();
     let notes = |size: &str| {

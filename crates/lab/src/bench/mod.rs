@@ -82,6 +82,7 @@ pub use repeated::{RepeatedFigure, RepeatedFigures};
 pub use rerun::rerun;
 pub use run_document::{RunFacts, RunHost, RunSource, RunState, RunTarget};
 pub use seeklab_bench::counters::{CounterOptions, Counters, Watch};
+pub use seeklab_bench::target::Polling;
 pub use seeklab_bench::{IoPriority, Late, Ramp, SteadyFigure, SteadyRule, WriteData};
 pub use served_page::BenchPage;
 pub use state_check::{StateCheckFigures, StateCheckOptions, StateCheckResult, check_state};

@@ -9,6 +9,7 @@
 use std::path::PathBuf;
 
 use seeklab_bench::counters::CounterOptions;
+use seeklab_bench::target::Polling;
 use seeklab_bench::{IoPriority, Late, Ramp, SteadyRule, WriteData};
 use seeklab_core::{ByteSize, Duration, Seed};
 use seeklab_emulator::clock::Pacing;
@@ -70,6 +71,8 @@ pub struct TargetChoice {
     pub setup: Setup,
     /// Go through the page cache.
     pub buffered: bool,
+    /// Polling in place of system calls and interrupts.
+    pub polling: Polling,
     /// Make the target, a file of this size, for the run.
     pub create: Option<ByteSize>,
     /// Device that must be there.

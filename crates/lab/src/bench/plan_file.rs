@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use seeklab_bench::counters::{CounterOptions, Watch};
+use seeklab_bench::target::Polling;
 use seeklab_bench::{IoPriority, Late, Ramp, SteadyFigure, SteadyRule, WriteData};
 use seeklab_core::description::schema::{check_ranges, schema_of};
 use seeklab_core::description::{self, reference, reference_tables};
@@ -104,6 +105,10 @@ struct TargetTable {
     /// Go through the page cache of this machine.
     #[serde(default)]
     buffered: bool,
+    /// Polling by io_uring in place of system calls and interrupts. `submission`: a thread of the kernel takes the requests.
+    /// `completion`: of a device with queues for it, past the page cache.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    poll: Vec<PollName>,
     /// Make the target, a file of this size, fill it, and remove it at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     create: Option<ByteSize>,
@@ -115,6 +120,16 @@ struct TargetTable {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(example = &"1000204886016B")]
     capacity: Option<ByteSize>,
+}
+
+/// A way of polling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum PollName {
+    /// For submissions (SQPOLL).
+    Submission,
+    /// For completions (IOPOLL).
+    Completion,
 }
 
 /// A phase.
@@ -551,12 +566,16 @@ struct Targets {
 
 impl Targets {
     fn add(&mut self, name: String, table: TargetTable) {
-        let TargetTable { address, set, buffered, create, serial, capacity } = table;
+        let TargetTable { address, set, buffered, poll, create, serial, capacity } = table;
+        let polling = Polling {
+            submission: poll.contains(&PollName::Submission),
+            completion: poll.contains(&PollName::Completion),
+        };
         let overrides = set.into_iter().map(|(key, value)| format!("{key}={value}")).collect();
         let setup = Setup { overrides, ..Setup::default() };
         self.names.push(name);
         let expected = ExpectedDevice { serial, capacity };
-        self.choices.push(TargetChoice { address, setup, buffered, create, expected });
+        self.choices.push(TargetChoice { address, setup, buffered, polling, create, expected });
         self.is_used.push(false);
     }
 
@@ -567,6 +586,7 @@ impl Targets {
                 address: name.to_owned(),
                 set: BTreeMap::new(),
                 buffered: false,
+                poll: Vec::new(),
                 create: None,
                 serial: None,
                 capacity: None,

@@ -10,7 +10,7 @@
 use std::path::{Path, PathBuf};
 
 use seeklab_bench::counters::CounterOptions;
-use seeklab_bench::target::TargetKind;
+use seeklab_bench::target::{Polling, TargetKind};
 use seeklab_bench::{IoPriority, Late, Ramp, SteadyFigure, SteadyRule, WriteData};
 use seeklab_core::{ByteSize, Duration, Seed};
 use seeklab_devices::scheduler::SchedulerSpec;
@@ -70,6 +70,10 @@ struct SavedTarget {
     serial: Option<String>,
     capacity: Option<ByteSize>,
     buffered: bool,
+    #[serde(default)]
+    polls_submission: bool,
+    #[serde(default)]
+    polls_completion: bool,
     create: Option<ByteSize>,
     bare: bool,
     overrides: Vec<String>,
@@ -232,6 +236,8 @@ impl From<&TargetChoice> for SavedTarget {
             serial: choice.expected.serial.clone(),
             capacity: choice.expected.capacity,
             buffered: choice.buffered,
+            polls_submission: choice.polling.submission,
+            polls_completion: choice.polling.completion,
             create: choice.create,
             bare: *bare,
             overrides: overrides.clone(),
@@ -254,6 +260,7 @@ impl From<SavedTarget> for TargetChoice {
                 queue: saved.scheduler.zip(saved.queue_depth),
             },
             buffered: saved.buffered,
+            polling: Polling { submission: saved.polls_submission, completion: saved.polls_completion },
             create: saved.create,
             expected: ExpectedDevice { serial: saved.serial, capacity: saved.capacity },
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use seeklab_bench::WriteData;
-use seeklab_bench::target::{Opening, TargetKind, TargetOptions};
+use seeklab_bench::target::{Opening, Polling, TargetKind, TargetOptions};
 use seeklab_bench::verify::{PassOptions, RunState, verify_pass};
 use seeklab_emulator::clock::{Clock, Pacing};
 use seeklab_report::{Page, PageSection, PlainTable};
@@ -80,6 +80,7 @@ pub fn check_state(session: &Session, options: &StateCheckOptions) -> Result<Sta
     let target_options = TargetOptions {
         outstanding_max: pass_options.outstanding,
         direct: !options.buffered,
+        polling: Polling::default(),
         prepared_bytes: pass_options.read_bytes as usize,
         reads: true,
         writes: false,

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use seeklab_bench::target::{Opening, SharedEmulation, SharedModel, Target, TargetKind, TargetOptions};
+use seeklab_bench::target::{
+    Opening, Polling, SharedEmulation, SharedModel, Target, TargetKind, TargetOptions,
+};
 use seeklab_bench::{Claim, ClaimOptions, DeviceIdentity, WriteData, claim};
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{ByteSize, Coverage, Instant, Seed};
@@ -53,6 +55,7 @@ pub(super) struct ReadyTarget {
     expected: ExpectedDevice,
     inner: String,
     buffered: bool,
+    polling: Polling,
     number: usize,
     /// The model of this repetition, in virtual time.
     model: Option<SharedModel>,
@@ -78,6 +81,11 @@ impl ReadyTarget {
         let (kind, inner) = TargetKind::of(&choice.address);
         let device = device(choice, kind, inner)?;
         check_serial(choice, identity(&choice.address).as_ref())?;
+        if choice.polling.is_any() && !kind.can_poll() {
+            let problem =
+                format!("--poll: `{}` is no target of io_uring, so nothing is polled", choice.address);
+            return Err(Failure::new(problem).hint("leave it out, or name a file or a block device"));
+        }
         let made = match choice.create {
             Some(size) => Some(MadeFile::create(session, kind, inner, size)?),
             None => None,
@@ -102,6 +110,7 @@ impl ReadyTarget {
             expected: choice.expected.clone(),
             inner: inner.to_owned(),
             buffered: choice.buffered,
+            polling: choice.polling,
             number,
             model: None,
             emulated: None,
@@ -142,6 +151,7 @@ impl ReadyTarget {
         let options = TargetOptions {
             outstanding_max: room,
             direct: !self.buffered,
+            polling: self.polling,
             prepared_bytes: load.prepared_bytes,
             reads: load.reads,
             writes: load.writes,

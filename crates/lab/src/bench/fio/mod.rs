@@ -18,6 +18,7 @@ mod requests;
 
 use std::path::{Path, PathBuf};
 
+use seeklab_bench::target::Polling;
 use seeklab_bench::{Late, Ramp};
 use seeklab_core::{ByteSize, Duration, Seed};
 use seeklab_emulator::clock::Pacing;
@@ -224,6 +225,7 @@ impl Building<'_> {
             address,
             setup: Setup::default(),
             buffered: !job.is_direct,
+            polling: Polling::default(),
             create,
             expected: ExpectedDevice::default(),
         });
