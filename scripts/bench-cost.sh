@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # The cost of measuring: processor time, system calls and context switches per request of `seeklab bench`, and processor time
-# of fio, in turns. Usage: scripts/bench-cost.sh [PAIRS] [SECONDS]. Needs fio and jq, and root for the loop device over tmpfs.
+# of fio and of t/io_uring of its source package, in turns. Usage: scripts/bench-cost.sh [PAIRS] [SECONDS]. Needs fio and jq, and
+# root for the loop device over tmpfs. t/io_uring is built in a temporary folder from the source of the installed fio: from the
+# folder FIO_SOURCE, or from Debian's archive (DEB_MIRROR); without either, it is left out. SEEKLAB is a binary to use as it is.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 pairs=${1:-5} seconds=${2:-5}
-cargo build --release --quiet -p seeklab
-seeklab=target/release/seeklab
+[ -n "${SEEKLAB-}" ] || cargo build --release --quiet -p seeklab
+seeklab=${SEEKLAB-target/release/seeklab}
 work=$(mktemp -d)
 device= server=
 cleanup() {
@@ -26,6 +28,33 @@ ours() {
     jq -r '.cost | "\(.cpu_us_per_request) \(.system_calls_per_request) \(.context_switches_per_request)"' "$work/ours.json"
 }
 
+# Fetches fio's source package of the version that is installed, and builds t/io_uring.
+build_io_uring() {
+    local source=${FIO_SOURCE-}
+    if [ -z "$source" ]; then
+        local keys=/usr/share/keyrings/debian-archive-keyring.gpg release
+        release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+        mkdir -p "$work/lists/partial" "$work/source"
+        echo "deb-src [signed-by=$keys] ${DEB_MIRROR-http://deb.debian.org/debian} $release main" >"$work/source.list"
+        local options=(-o "Dir::Etc::sourcelist=$work/source.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$work/lists")
+        (cd "$work/source" && apt-get -qq "${options[@]}" update && apt-get -qq "${options[@]}" source --download-only fio &&
+            tar xf fio_*.orig.tar.*) >"$work/source.log" 2>&1 || return 1
+        source=$(echo "$work"/source/fio-*/)
+    fi
+    cp -r "$source" "$work/fio" && (cd "$work/fio" && ./configure && make t/io_uring) >"$work/build.log" 2>&1
+}
+# us of processor time per request: of the whole process, over its mean rate. It keeps no times and no histograms.
+io_uring_cost() {
+    local times
+    times=$({ TIMEFORMAT='%R %U %S'; time "$work/fio/t/io_uring" -r "$seconds" -d 32 -s 16 -c 8 -b 4096 -p 0 -B 1 -F 1 -O 1 -R 1 -X 0 -n 1 "$1" \
+        >"$work/io_uring.txt" 2>&1; } 2>&1)
+    sed -n 's/^IOPS=\([0-9.]*\)\([KM]\{0,1\}\),.*/\1 \2/p' "$work/io_uring.txt" |
+        awk -v times="$times" '{ sum += $1 * ($2 == "K" ? 1e3 : $2 == "M" ? 1e6 : 1); n++ }
+            END { split(times, t, " "); printf "%.3f\n", (t[2] + t[3]) * 1e6 / (sum / n * t[1]) }'
+}
+
+has_io_uring=
+! build_io_uring || has_io_uring=yes
 mkdir "$work/tmpfs"
 if [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=600m none "$work/tmpfs"; then
     dd if=/dev/urandom of="$work/tmpfs/image" bs=1M count=512 status=none
@@ -43,6 +72,8 @@ for pair in $(seq "$pairs"); do
     if [ -n "$device" ]; then
         echo "$pair     io_uring     $(ours "$device" -w "$load" --batch 8)   $(fio_cost --ioengine=io_uring --direct=1 --fixedbufs --registerfiles --iodepth=32 \
             --iodepth_batch_submit=16 --iodepth_batch_complete_min=8 --filename="$device")"
+        [ -z "$has_io_uring" ] || echo "$pair     t/io_uring   $(ours "$device" -w "$load" --batch 8)   $(io_uring_cost "$device")"
+        echo "$pair     polled       $(ours "$device" -w "$load" --batch 8 --poll submission)   -"
         echo "$pair     psync        $(ours "psync:$device" -w random,size=4KiB,read=100%,closed=1)   $(fio_cost --ioengine=psync --direct=1 --filename="$device")"
     fi
 done
