@@ -29,7 +29,7 @@ const CALLS: [(i64, &str); 11] = [
 #[derive(Debug, Default)]
 pub(super) struct StuckThreads {
     process: u32,
-    /// Those in state D, stuck or not yet known to be.
+    /// Threads in state D, stuck or not yet known to be.
     waiting: Vec<Waiting>,
 }
 
