@@ -44,6 +44,7 @@ pub(super) struct Ring {
     /// Priority of each read and write, as the kernel numbers it.
     priority: u16,
     polling: Polling,
+    alarm: Alarm,
     /// Entries that the kernel has not been given.
     pushed: usize,
     /// Requests in the kernel or about to be.
@@ -56,6 +57,38 @@ pub(super) struct Ring {
 pub(super) struct Taken {
     pub(super) tag: u32,
     pub(super) result: Result<usize, u32>,
+}
+
+/// Wakes the thread that looks for submissions. It says that it sleeps until it has a processor again: more calls would not wake
+/// it earlier, so their distance doubles.
+#[derive(Debug, Default)]
+struct Alarm {
+    /// Looks that found it asleep since the last call.
+    looks: u32,
+    /// Looks until the next call; zero if it was awake.
+    distance: u32,
+}
+
+impl Alarm {
+    /// Looks between the first two calls, some microseconds.
+    const FIRST: u32 = 1 << 10;
+    /// Looks between two calls at most, some milliseconds.
+    const LAST: u32 = 1 << 20;
+
+    /// Returns true if a call should wake the thread, which sleeps or not.
+    fn rings(&mut self, sleeps: bool) -> bool {
+        if !sleeps {
+            *self = Self::default();
+            return false;
+        }
+        self.looks += 1;
+        if self.looks < self.distance {
+            return false;
+        }
+        let distance = (self.distance * 2).clamp(Self::FIRST, Self::LAST);
+        *self = Self { looks: 0, distance };
+        true
+    }
 }
 
 impl Ring {
@@ -111,6 +144,7 @@ impl Ring {
             // 0 is the priority of the process.
             priority: priority.map_or(0, IoPriority::number),
             polling,
+            alarm: Alarm::default(),
             pushed: 0,
             count: 0,
             calls: 0,
@@ -228,7 +262,8 @@ impl Ring {
     /// can look for, or to wake the thread that looks for submissions.
     pub(super) fn needs_enter(&mut self) -> bool {
         if self.polling.submission {
-            return self.ring.submission().need_wakeup();
+            let sleeps = self.ring.submission().need_wakeup();
+            return self.alarm.rings(sleeps);
         }
         if self.polling.completion && self.count > 0 {
             return true;
@@ -263,5 +298,21 @@ impl Drop for Ring {
 impl std::fmt::Debug for Ring {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Ring").field("count", &self.count).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sleeping_thread_is_woken_at_doubling_distances() {
+        let mut alarm = Alarm::default();
+        let calls = |alarm: &mut Alarm, looks| (0..looks).filter(|_| alarm.rings(true)).count();
+        assert_eq!((calls(&mut alarm, 1), calls(&mut alarm, 1_023), calls(&mut alarm, 1)), (1, 0, 1));
+        assert!(!alarm.rings(false));
+        assert_eq!(calls(&mut alarm, 1), 1, "it slept again");
+        assert_eq!(calls(&mut alarm, 1 << 20), 10);
+        assert_eq!(calls(&mut alarm, 8 << 20), 8, "the distance is bounded");
     }
 }

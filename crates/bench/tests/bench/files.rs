@@ -116,7 +116,7 @@ fn polled_submission_needs_no_system_calls_in_the_steady_state() {
     let (measurement, _) = run((&Plan::default(), &at_most(1)), target, line, 1);
     assert_eq!((measurement.totals.part.requests(), measurement.totals.part.errors()), (500, 0));
     let calls = measurement.totals.cost.unwrap().system_calls;
-    assert!(calls < 10, "{calls} system calls for 500 requests");
+    assert!(calls < 50, "{calls} system calls for 500 requests");
 }
 
 #[test]
