@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::survive::harness::Served;
+
 use super::bench::{Bench, unfolded};
 
 /// AWS's gp2 with fewer credits: 54,000 last for 20 s at 3,000/s, as 300/s come back.
@@ -246,4 +248,33 @@ fn mistakes_in_plans_name_line_key_value_and_what_is_allowed() {
     bench.run(&["bench", "plan.toml", "--set", "a=b"]).fails(&["--set", "is a plan"]);
     bench.run(&["bench", "plan.txt"]).fails(&["has no workload", ".toml"]);
     bench.run(&["bench", "absent.toml"]).fails(&["absent.toml: cannot be read"]);
+}
+
+#[test]
+fn plan_on_an_emulated_device_has_the_figures_of_its_model() {
+    let bench = Bench::new();
+    let served = Served::nbd(&bench.path("."), &["constant", "--uncalibrated"]);
+    let plan = |target: &str| {
+        format!(
+            "target = '{target}'\n[[phases]]\nname = 'closed'\nrequests = 150\n[[phases.streams]]\n\
+             workload = 'random,size=4KiB,read=100%,closed=2'\n[[phases]]\nname = 'open'\nrequests = 100\n\
+             [[phases.streams]]\nworkload = 'random,size=4KiB,read=100%,constant=50/s'\n"
+        )
+    };
+    bench.write("simulated.toml", plan("model:constant"));
+    bench.write("emulated.toml", plan(&served.place));
+    let [simulated, emulated] = ["simulated.toml", "emulated.toml"].map(|plan| bench.json(&["bench", plan]));
+    let is_trusted = served.interrupt()["trust"] == "trusted";
+    for phase in 0..2 {
+        let of = |figures: &Value, key: &str| figures["phases"][phase][key].as_f64().unwrap();
+        assert_eq!(of(&emulated, "requests"), of(&simulated, "requests"));
+        // An emulator that is late makes the times longer.
+        for key in ["response_p50_ms", "response_p99_ms"] {
+            assert!(of(&emulated, key) > 0.98 * of(&simulated, key), "{phase}: {key}");
+        }
+        for key in ["requests_per_second", "response_p50_ms"] {
+            let ratio = of(&emulated, key) / of(&simulated, key);
+            assert!(!is_trusted || (0.8..1.25).contains(&ratio), "{phase}: {key}: {ratio}");
+        }
+    }
 }
