@@ -43,14 +43,14 @@ build_io_uring() {
     fi
     cp -r "$source" "$work/fio" && (cd "$work/fio" && ./configure && make t/io_uring) >"$work/build.log" 2>&1
 }
-# us of processor time per request: of the whole process, over its mean rate. It keeps no times and no histograms.
+# us of processor time per request: of the whole process, over the reads that the kernel counts of the device. $2: 1 keeps times.
 io_uring_cost() {
-    local times
-    times=$({ TIMEFORMAT='%R %U %S'; time "$work/fio/t/io_uring" -r "$seconds" -d 32 -s 16 -c 8 -b 4096 -p 0 -B 1 -F 1 -O 1 -R 1 -X 0 -n 1 "$1" \
+    local times reads before
+    read -r before _ <"/sys/block/${1##*/}/stat"
+    times=$({ TIMEFORMAT='%U %S'; time "$work/fio/t/io_uring" -r "$seconds" -d 32 -s 16 -c 8 -b 4096 -p 0 -B 1 -F 1 -O 1 -R 1 -X 0 -n 1 -t "$2" "$1" \
         >"$work/io_uring.txt" 2>&1; } 2>&1)
-    sed -n 's/^IOPS=\([0-9.]*\)\([KM]\{0,1\}\),.*/\1 \2/p' "$work/io_uring.txt" |
-        awk -v times="$times" '{ sum += $1 * ($2 == "K" ? 1e3 : $2 == "M" ? 1e6 : 1); n++ }
-            END { split(times, t, " "); printf "%.3f\n", (t[2] + t[3]) * 1e6 / (sum / n * t[1]) }'
+    read -r reads _ <"/sys/block/${1##*/}/stat"
+    echo "$times" | awk -v n=$((reads - before)) '{ printf "%.3f\n", ($1 + $2) * 1e6 / n }'
 }
 
 has_io_uring=
@@ -72,7 +72,7 @@ for pair in $(seq "$pairs"); do
     if [ -n "$device" ]; then
         echo "$pair     io_uring     $(ours "$device" -w "$load" --batch 8)   $(fio_cost --ioengine=io_uring --direct=1 --fixedbufs --registerfiles --iodepth=32 \
             --iodepth_batch_submit=16 --iodepth_batch_complete_min=8 --filename="$device")"
-        [ -z "$has_io_uring" ] || echo "$pair     t/io_uring   $(ours "$device" -w "$load" --batch 8)   $(io_uring_cost "$device")"
+        [ -z "$has_io_uring" ] || echo "$pair     t/io_uring   $(ours "$device" -w "$load" --batch 8)   $(io_uring_cost "$device" 0), $(io_uring_cost "$device" 1) with times"
         echo "$pair     polled       $(ours "$device" -w "$load" --batch 8 --poll submission)   -"
         echo "$pair     psync        $(ours "psync:$device" -w random,size=4KiB,read=100%,closed=1)   $(fio_cost --ioengine=psync --direct=1 --filename="$device")"
     fi

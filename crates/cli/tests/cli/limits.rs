@@ -231,3 +231,27 @@ fn fit_finds_the_limits_set_in_the_throttle_of_qemu() {
     near(&limits[0]["rate_per_s"], 1_000.0, 0.02);
     near(&limits[0]["burst"], 5_000.0, 0.05);
 }
+
+/// Limits of requests and of bytes, by loads that mix short and long requests.
+#[test]
+fn limit_that_a_mixed_load_does_not_reach_is_named_as_hidden() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let both = VOLUME.replace("[device]", "[[bytes]]\nrate = \"20MB/s\"\nburst = \"100MB\"\n[device]");
+    std::fs::write(at.join("both.toml"), both).unwrap();
+    let hidden = "limit of requests above it cannot be found";
+    for (sizes, requests, is_hidden, found) in
+        [("4KiB:50+256KiB:50", "30000", true, "bytes"), ("4KiB:90+256KiB:10", "30000", false, "requests")]
+    {
+        let load = format!("random,size={sizes},read=100%,closed=32");
+        let load = ["-w", load.as_str(), "--requests", requests];
+        text(&seeklab(at, &[&["simulate", "both.toml", "--out", "seen.parquet"][..], &load].concat()));
+        let document = json(at, &["fit", "seen.parquet", "-o", "clone.toml"]);
+        let limits = document["fit"]["limits"].as_array().unwrap();
+        assert_eq!((limits.len(), &limits[0]["counts"]), (1, &found.into()), "{sizes}: {limits:?}");
+        let printed = text(&seeklab(at, &["fit", "seen.parquet", "-o", "clone.toml"]));
+        let printed = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(printed.contains(hidden), is_hidden, "{printed}");
+        assert!(printed.contains("above it cannot be found"), "{printed}");
+    }
+}

@@ -6,7 +6,10 @@
 use std::io;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use seeklab_core::Instant;
+use seeklab_emulator::clock::Clock;
 
 use crate::stop::Stop;
 
@@ -45,7 +48,8 @@ pub(super) fn within<T: Send + 'static>(
     };
     let thread =
         thread::Builder::new().name("target".to_owned()).spawn(work).map_err(Unanswered::NoThread)?;
-    let begin = Instant::now();
+    let clock = Clock::start();
+    let end = Instant::from_ns(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
     loop {
         match receiver.recv_timeout(LOOK.min(limit)) {
             Ok(result) => return Ok(result),
@@ -54,7 +58,7 @@ pub(super) fn within<T: Send + 'static>(
                 std::panic::resume_unwind(panic)
             }
             Err(RecvTimeoutError::Timeout) if stop.is_stopped() => return Err(Unanswered::Stopped),
-            Err(RecvTimeoutError::Timeout) if begin.elapsed() >= limit => return Err(Unanswered::Late),
+            Err(RecvTimeoutError::Timeout) if clock.now() >= end => return Err(Unanswered::Late),
             Err(RecvTimeoutError::Timeout) => {}
         }
     }

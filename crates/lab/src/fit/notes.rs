@@ -49,7 +49,21 @@ pub fn notes(fit: &FitReport) -> Vec<String> {
     let repeated = (failed > 0).then(|| {
         format!("{failed} requests of the predicted part failed; they are sent to the device and count in no figure")
     });
-    fit.notes.iter().cloned().chain(left_out).chain(repeated).chain(times_from(fit)).collect()
+    let others = [times_from(fit), hidden_limit(fit)].into_iter().flatten();
+    fit.notes.iter().cloned().chain(left_out).chain(repeated).chain(others).collect()
+}
+
+/// Returns a note on limits of the other unit, if all limits that were found count one unit.
+fn hidden_limit(fit: &FitReport) -> Option<String> {
+    let found = fit.limits.first()?.counts;
+    if fit.limits.iter().any(|limit| limit.counts != found) {
+        return None;
+    }
+    let other = if found == "bytes" { "requests" } else { "bytes" };
+    Some(format!(
+        "the load reached limits of {found} only, so a limit of {other} above it cannot be found. A load of short requests, \
+         such as 4 KiB, reaches a limit of requests first, and one of long requests, such as 256 KiB, a limit of bytes"
+    ))
 }
 
 /// Returns a note on the start of the response times, if requests waited in the host before their issue.
