@@ -145,6 +145,7 @@ mod tests {
         let options = TargetOptions {
             outstanding_max: 3,
             direct: true,
+            polling: crate::target::Polling::default(),
             prepared_bytes: 5_000,
             reads: true,
             writes: true,
