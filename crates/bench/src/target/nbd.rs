@@ -4,13 +4,14 @@
 //! When the server closes the connection, or a request exceeds its time limit, the outstanding requests fail with the
 //! status `gone` and the connection is remade: at once, then after waits that double up to a second.
 
-use seeklab_core::{ByteSize, Duration, Instant, Operation, Status};
+use seeklab_core::{ByteSize, Instant, Operation, Status};
 use seeklab_emulator::client::nbd::{Client, Export};
 use seeklab_emulator::client::{ClientError, Command, Patience};
 use seeklab_emulator::clock::{Clock, Wait};
 use seeklab_emulator::frontend::nbd::Uri;
 use seeklab_workloads::AddressSpace;
 
+use super::away::Away;
 use super::buffers::Buffers;
 use super::idle::idle;
 use crate::verify::Checker;
@@ -32,10 +33,6 @@ pub(super) const KIND: TargetKind = TargetKind {
     is_virtual: false,
     open,
 };
-
-/// Waits before connections are remade.
-const BACK_OFF_MIN: Duration = Duration::from_ms(10);
-const BACK_OFF_MAX: Duration = Duration::from_s(1);
 
 fn open(address: &str, opening: &Opening<'_>) -> Result<Box<dyn Target>, TargetError> {
     let options = opening.options;
@@ -91,13 +88,6 @@ fn limits(export: &Export) -> TargetLimits {
     }
 }
 
-/// Time without a connection.
-#[derive(Debug, Clone, Copy)]
-struct Away {
-    next_attempt: Instant,
-    back_off: Duration,
-}
-
 #[derive(Debug)]
 struct Nbd {
     uri: Uri,
@@ -124,7 +114,7 @@ impl Nbd {
     fn cut(&mut self) {
         if self.away.is_none() {
             self.client().abandon();
-            self.away = Some(Away { next_attempt: self.clock.now(), back_off: BACK_OFF_MIN });
+            self.away = Some(Away::begin(self.clock.now()));
         }
     }
 
@@ -132,15 +122,9 @@ impl Nbd {
     ///
     /// # Errors
     /// If the server gives the export no more, or another one.
-    fn remake(&mut self, away: Away, wait: Wait) -> Result<(), TargetError> {
-        let now = self.clock.now();
-        if now < away.next_attempt {
-            let wait = match wait {
-                Wait::Spin => Wait::Spin,
-                Wait::Until(until) => Wait::Until(until.min(away.next_attempt)),
-                Wait::Forever => Wait::Until(away.next_attempt),
-            };
-            self.idle_calls += idle(self.clock, wait);
+    fn remake(&mut self, mut away: Away, wait: Wait) -> Result<(), TargetError> {
+        if !away.is_due(self.clock.now()) {
+            self.idle_calls += idle(self.clock, away.shorten(wait));
             return Ok(());
         }
         let uri = self.uri.clone();
@@ -151,8 +135,8 @@ impl Nbd {
             }
             Err(error) if error.is_permanent() => return Err(error.into()),
             Err(_) => {
-                let back_off = (away.back_off * 2).min(BACK_OFF_MAX);
-                self.away = Some(Away { next_attempt: self.clock.now() + away.back_off, back_off });
+                away.failed(self.clock.now());
+                self.away = Some(away);
             }
         }
         Ok(())
