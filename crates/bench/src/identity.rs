@@ -1,4 +1,4 @@
-//! The identity of a file or block device: size, serial number and model.
+//! The identity of a device: size, serial number and model.
 //!
 //! # Scope and limits
 //! Linux. Everything comes from sysfs, and the serial numbers that only drivers know from the database of udev, so no
@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 /// Bytes of a sector of sysfs.
 const SECTOR_BYTES: u64 = 512;
 
-/// Identity of a file or block device.
+/// Identity of a file, a block device, or a device behind a server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeviceIdentity {
-    /// Its path without links.
+    /// Its path without links; empty behind a server.
     pub path: PathBuf,
     /// True of a block device.
     pub is_block_device: bool,

@@ -13,6 +13,8 @@ use seeklab_core::Instant;
 use super::{TargetOptions, Transfer};
 use crate::verify::Checker;
 use crate::write_data::Filler;
+#[cfg(feature = "iscsi")]
+use crate::write_data::WriteData;
 
 /// Buffers begin at multiples of this, which suffices for direct access to every device.
 pub(super) const ALIGNMENT_BYTES: usize = 4096;
@@ -65,6 +67,20 @@ impl Buffers {
         let longer = vec![Vec::new(); 2 * slots];
         let memory = Memory { region, start, stride, reads, writes, longer };
         Self { memory, filler, checker: None }
+    }
+
+    /// No prepared buffers, for one request without data.
+    #[cfg(feature = "iscsi")]
+    pub(super) fn none() -> Self {
+        let memory = Memory {
+            region: Vec::new(),
+            start: 0,
+            stride: 0,
+            reads: 0,
+            writes: 0,
+            longer: vec![Vec::new(); 2],
+        };
+        Self { memory, filler: Filler::new(&WriteData::default(), 0), checker: None }
     }
 
     /// The region of all prepared buffers, for the kernel to know beforehand.

@@ -35,6 +35,7 @@ pub(super) const KIND: TargetKind = TargetKind {
     is_model: true,
     has_priorities: false,
     is_virtual: false,
+    identify: super::unidentified,
     open,
 };
 

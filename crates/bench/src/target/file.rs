@@ -12,6 +12,7 @@ use seeklab_core::ByteSize;
 use seeklab_workloads::AddressSpace;
 
 use super::{TargetError, TargetOptions};
+use crate::identity::DeviceIdentity;
 
 /// An open block device or file.
 #[derive(Debug)]
@@ -34,7 +35,7 @@ impl OpenFile {
             return Err(TargetError::unusable(
                 path,
                 "is neither a file nor a block device",
-                "name a block device, a file, an NBD URI, model:DEVICE or null",
+                "name a block device, a file, an NBD URI, iscsi://HOST/IQN/LUN, model:DEVICE or null",
             ));
         }
         let access = if options.writes { OFlags::RDWR } else { OFlags::RDONLY };
@@ -80,6 +81,11 @@ impl OpenFile {
         let space = AddressSpace { capacity_blocks, block_size: ByteSize::from_bytes(block_bytes) };
         Ok(Self { file, space })
     }
+}
+
+/// The identity of a file or block device; `None` if it is not there yet.
+pub(super) fn identify(path: &str, _: &dyn Fn() -> bool) -> Result<Option<DeviceIdentity>, TargetError> {
+    Ok(DeviceIdentity::of(Path::new(path)).ok())
 }
 
 /// Folder of a block device in sysfs; that of the whole device for a partition.

@@ -33,6 +33,7 @@ pub(super) const KIND: TargetKind = TargetKind {
     is_model: false,
     has_priorities: true,
     is_virtual: false,
+    identify: super::file::identify,
     open,
 };
 

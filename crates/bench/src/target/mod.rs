@@ -20,6 +20,7 @@ use seeklab_emulator::clock::{Clock, Pacing, Wait};
 use seeklab_workloads::AddressSpace;
 
 pub use crate::error::TargetError;
+use crate::identity::DeviceIdentity;
 use crate::priority::IoPriority;
 use crate::verify::Checker;
 use crate::write_data::WriteData;
@@ -42,6 +43,7 @@ targets! {
     model,
     emulate,
     nbd,
+    iscsi,
     psync,
     io_uring,
 }
@@ -65,6 +67,9 @@ pub struct TargetKind {
     pub has_priorities: bool,
     /// True if its times are those of a model, so that no thread waits.
     pub is_virtual: bool,
+    /// Returns the identity of the device behind an address, if targets of this kind have one and it is there.
+    /// The function is looked at as [`Opening::is_stopped`].
+    pub identify: fn(&str, &dyn Fn() -> bool) -> Result<Option<DeviceIdentity>, TargetError>,
     /// Opens a target of this kind.
     pub open: fn(&str, &Opening<'_>) -> Result<Box<dyn Target>, TargetError>,
 }
@@ -167,6 +172,8 @@ pub struct TargetFacts {
     pub space: AddressSpace,
     /// Requests that it takes at a time.
     pub outstanding_max: u32,
+    /// Serial number of the device that was opened, if its server states it.
+    pub serial: Option<String>,
     /// Limits that it states.
     pub limits: TargetLimits,
     /// Remarks on the way in which it was opened, such as a fallback.
@@ -176,7 +183,7 @@ pub struct TargetFacts {
 impl TargetFacts {
     /// Facts without limits and remarks.
     pub fn new(space: AddressSpace, outstanding_max: u32) -> Self {
-        Self { space, outstanding_max, limits: TargetLimits::default(), notes: Vec::new() }
+        Self { space, outstanding_max, serial: None, limits: TargetLimits::default(), notes: Vec::new() }
     }
 }
 
@@ -261,6 +268,11 @@ pub trait Target: Send {
     fn reconnections(&self) -> u64 {
         0
     }
+}
+
+/// No device stands behind the address, or none that states who it is.
+fn unidentified(_: &str, _: &dyn Fn() -> bool) -> Result<Option<DeviceIdentity>, TargetError> {
+    Ok(None)
 }
 
 /// First byte and length of a request on a target with blocks of that size.

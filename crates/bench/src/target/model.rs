@@ -32,6 +32,7 @@ pub(super) const KIND: TargetKind = TargetKind {
     is_model: true,
     has_priorities: false,
     is_virtual: true,
+    identify: super::unidentified,
     open,
 };
 

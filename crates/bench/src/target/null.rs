@@ -16,6 +16,7 @@ pub(super) const KIND: TargetKind = TargetKind {
     is_model: false,
     has_priorities: false,
     is_virtual: false,
+    identify: super::unidentified,
     open: |_, opening| Ok(Box::new(Null::new(opening.clock, opening.options.outstanding_max))),
 };
 

@@ -24,6 +24,7 @@ pub(super) const KIND: TargetKind = TargetKind {
     is_model: false,
     has_priorities: false,
     is_virtual: false,
+    identify: super::file::identify,
     open,
 };
 

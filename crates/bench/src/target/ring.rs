@@ -3,7 +3,7 @@
 //! # Scope and limits
 //! Requests of one file. The buffer of a slot belongs to the kernel from [`Ring::push`] until its completion is taken.
 //! If requests are under way when the ring is dropped, its memory stays: the kernel may still write there. All
-//! `unsafe` code of the targets is here.
+//! `unsafe` code for files and block devices is here.
 
 use std::fs::File;
 use std::io;

@@ -31,7 +31,7 @@ pub(super) fn attach(mut inner: Box<dyn Target>, checker: Checker) -> Result<Box
     match inner.checker() {
         Some(place) => *place = Some(Box::new(checker)),
         None => {
-            let hint = "verify a block device, a file or an NBD export";
+            let hint = "verify a block device, a file, an NBD export or an iSCSI unit";
             return Err(TargetError::unusable("--verify", "this target carries no data", hint));
         }
     }

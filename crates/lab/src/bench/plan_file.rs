@@ -96,7 +96,8 @@ enum PacingName {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TargetTable {
-    /// Address: a block device, a file, an NBD URI, `model:DEVICE`, `emulate:DEVICE`, `psync:PATH` or `null`.
+    /// Address: a block device, a file, an NBD URI, `iscsi://HOST/IQN/LUN`, `model:DEVICE`, `emulate:DEVICE`, `psync:PATH` or
+    /// `null`.
     #[schemars(example = &"/dev/nvme0n1")]
     address: String,
     /// Parameters of a model that override those of its description, such as `{ rpm = "15000rpm" }`.

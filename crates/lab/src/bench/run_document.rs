@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use schemars::JsonSchema;
-use seeklab_bench::DeviceIdentity;
 use seeklab_bench::target::TargetKind;
 use seeklab_emulator::frontend::nbd::Uri;
 use serde::{Deserialize, Serialize};
@@ -99,9 +98,9 @@ pub struct RunTarget {
     pub block_device: bool,
     /// Size; null of an export or a model before the run has opened it.
     pub capacity_bytes: Option<u64>,
-    /// Serial number of a block device.
+    /// Serial number of a block device or an iSCSI unit.
     pub serial: Option<String>,
-    /// Model of a block device.
+    /// Model of a block device or an iSCSI unit.
     pub model: Option<String>,
     /// Name of the export of an NBD server.
     pub export: Option<String>,
@@ -223,7 +222,7 @@ impl RunTarget {
         Self {
             target: target.address.clone(),
             target_kind: kind.name.to_owned(),
-            path: identity.as_ref().map(|identity| identity.path.clone()),
+            path: identity.as_ref().map(|one| one.path.clone()).filter(|path| !path.as_os_str().is_empty()),
             block_device: identity.as_ref().is_some_and(|identity| identity.is_block_device),
             capacity_bytes: identity.as_ref().map(|identity| identity.capacity_bytes),
             serial: identity.as_ref().and_then(|identity| identity.serial.clone()),
@@ -232,13 +231,4 @@ impl RunTarget {
             description: target.device.as_ref().map(|device| device.description.to_toml()),
         }
     }
-}
-
-/// Identity of the file or block device of an address; `None` of other targets and of files that are not there yet.
-pub(super) fn identity(address: &str) -> Option<DeviceIdentity> {
-    let (kind, inner) = TargetKind::of(address);
-    if !kind.holds_data || inner.contains("://") {
-        return None;
-    }
-    DeviceIdentity::of(Path::new(inner)).ok()
 }

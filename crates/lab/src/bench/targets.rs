@@ -16,7 +16,6 @@ use super::load::Load;
 use super::made::MadeFile;
 use super::options::{BenchOptions, ExpectedDevice, StreamOptions, TargetChoice};
 use super::plan;
-use super::run_document::identity;
 use crate::devices::{Resolved, Setup, resolve};
 use crate::failure::Failure;
 use crate::session::Session;
@@ -50,7 +49,7 @@ pub(super) struct ReadyTarget {
     pub(super) kind: &'static TargetKind,
     /// The model, if it is one.
     pub(super) device: Option<Resolved>,
-    /// Identity of a file or block device.
+    /// Identity of the device, if it has one.
     pub(super) identity: Option<DeviceIdentity>,
     expected: ExpectedDevice,
     inner: String,
@@ -80,7 +79,8 @@ impl ReadyTarget {
     ) -> Result<Self, Failure> {
         let (kind, inner) = TargetKind::of(&choice.address);
         let device = device(choice, kind, inner)?;
-        check_serial(choice, identity(&choice.address).as_ref())?;
+        let identity = identify(session.stop(), kind, inner)?;
+        check_serial(choice, identity.as_ref())?;
         if choice.polling.is_any() && !kind.can_poll() {
             let problem =
                 format!("--poll: `{}` is no target of io_uring, so nothing is polled", choice.address);
@@ -106,7 +106,7 @@ impl ReadyTarget {
             address: choice.address.clone(),
             kind,
             device,
-            identity: identity(&choice.address),
+            identity: if made.is_some() { identify(session.stop(), kind, inner)? } else { identity },
             expected: choice.expected.clone(),
             inner: inner.to_owned(),
             buffered: choice.buffered,
@@ -182,6 +182,16 @@ impl ReadyTarget {
             let space = &target.facts().space;
             let bytes = space.capacity_blocks.saturating_mul(space.block_size.as_bytes());
             check_capacity(&self.address, &self.expected, bytes)?;
+            let identified = self.identity.as_ref().and_then(|identity| identity.serial.as_deref());
+            if let (Some(identified), Some(opened)) = (identified, target.facts().serial.as_deref())
+                && identified != opened
+            {
+                let problem = format!(
+                    "`{}`: has the serial number `{opened}` now, and had `{identified}`",
+                    self.address
+                );
+                return Err(Failure::new(problem).hint("another device has this address since the run began"));
+            }
             load.check_limits(&self.address, target.facts())?;
         }
         Ok(targets)
@@ -230,6 +240,14 @@ fn answered<T: Send + 'static>(
         }
         Unanswered::NoThread(error) => Failure::from(error).context("no thread can be started"),
     })
+}
+
+/// The identity of the device behind an address of that kind.
+///
+/// # Errors
+/// If its server cannot be reached, or refuses this client.
+fn identify(stop: &Stop, kind: &TargetKind, inner: &str) -> Result<Option<DeviceIdentity>, Failure> {
+    Ok((kind.identify)(inner, &|| stop.is_stopped())?)
 }
 
 /// Refuses a target without the serial number that is expected, and a file or block device of another size.

@@ -97,7 +97,7 @@ pub(super) fn start(
     let Some(verify) = &options.verification else { return Ok((None, targets)) };
     if !ready.kind.holds_data {
         return Err(Failure::new(format!("--verify: `{}` carries no data", ready.address))
-            .hint("verify a block device, a file or an NBD export"));
+            .hint("verify a block device, a file, an NBD export or an iSCSI unit"));
     }
     if *data != WriteData::default() {
         return Err(Failure::new(format!("--verify: writes carry stamps, and their data are to be {data}"))
