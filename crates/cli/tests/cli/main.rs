@@ -1,6 +1,8 @@
 //! The `seeklab` command from end to end: real files, exit codes, what is on stdout and on stderr.
 
 mod bench;
+#[cfg(feature = "iscsi")]
+mod bench_iscsi;
 mod bench_tls;
 mod bench_ui;
 #[path = "../../../emulator/tests/emulator/nbd/certificates.rs"]
