@@ -123,7 +123,7 @@ fn unit_is_verified_and_overwritten_by_its_name_only() {
     let bench = Bench::new();
     let server = Tgtd::start(&bench, "thin_provisioning=1,scsi_sn=SEEK0001");
     let unit = server.unit();
-    let load = "random,size=512B:1+4KiB:4+256KiB:1,read=50%,discard=5%,write_zeroes=5%,fua=10%,flush_every=50,closed=32,requests=4000";
+    let load = "random,size=512B:1+4KiB:4+256KiB:1,read=50%,fua=10%,flush_every=50,closed=32,requests=4000";
     let write = ["bench", &unit, "-w", load, "--verify", "--threads", "2"];
     for (name, part) in
         [(None, "the workload writes, which destroys its contents"), (Some("iscsi://x"), "another target")]
@@ -153,6 +153,31 @@ fn unit_is_verified_and_overwritten_by_its_name_only() {
     bench.write("disk", vec![7; SIZE_BYTES]);
     let run = bench.run(&["bench", "verify", "state", "--json"]);
     assert_eq!(run.code, 1, "{}", run.stderr);
+}
+
+#[test]
+fn discards_and_zeroes_reach_the_blocks_of_their_address() {
+    if !can_serve("discards_and_zeroes_reach_the_blocks_of_their_address") {
+        return;
+    }
+    let bench = Bench::new();
+    let server = Tgtd::start(&bench, "thin_provisioning=1");
+    let unit = server.unit();
+    for operation in ["discard", "write_zeroes"] {
+        bench.write("disk", vec![7; SIZE_BYTES]);
+        let ranges = [(8, 504), (1024, 8), (30_000, 2_768)];
+        let rows = ranges.map(|(lbn, blocks)| format!("0,{operation},{lbn},{blocks}\n"));
+        bench.write("t.csv", format!("arrival_ns,op,lbn,blocks\n{}", rows.concat()));
+        let figures = bench.json(&["bench", &unit, "-w", "t.csv", "--destroy", &unit]);
+        assert_eq!((&figures["others"], &figures["errors"]), (&3.into(), &0.into()), "{figures:#}");
+        let mut expected = vec![7; SIZE_BYTES];
+        ranges.into_iter().for_each(|(lbn, blocks)| expected[lbn * 512..(lbn + blocks) * 512].fill(0));
+        assert!(bench.read("disk") == expected, "{operation}");
+    }
+    let load = "random,size=4KiB:4+256KiB:1,read=50%,discard=10%,write_zeroes=10%,closed=1,requests=2000";
+    let figures = bench.json(&["bench", &unit, "-w", load, "--destroy", &unit, "--verify"]);
+    assert_eq!((&figures["requests"], &figures["errors"]), (&2_000.into(), &0.into()));
+    assert_eq!(figures["verification"]["finding_blocks"], 0, "{figures:#}");
 }
 
 #[test]

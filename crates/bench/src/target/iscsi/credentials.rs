@@ -24,7 +24,7 @@ pub(super) struct Login {
     pub(super) password: String,
 }
 
-/// What both sides prove with.
+/// Names and passwords of both sides.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct Credentials {
     /// Those of this client.

@@ -50,7 +50,7 @@ pub(super) struct Unit {
 }
 
 impl Unit {
-    /// Returns true if both are the same unit, as far as can be told.
+    /// Returns true if serial number, model and size are the same.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let identity =
             |unit: &Self| (unit.serial.clone(), unit.model.clone(), unit.block_bytes, unit.capacity_blocks);
