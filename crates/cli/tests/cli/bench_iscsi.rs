@@ -310,6 +310,8 @@ fn stopped_server_does_not_keep_the_report_back() {
     assert_eq!(child.0.wait().unwrap().code(), Some(1), "{figures:#}");
     server.signal(Signal::CONT);
     assert!(figures["statuses"]["timeout"].as_u64() >= Some(1), "{figures:#}");
+    // The first one beyond its time limit cuts the connection, which ends the others.
+    assert!(figures["statuses"]["gone"].as_u64() >= Some(1), "{figures:#}");
     assert!(figures["requests"].as_u64() >= Some(1), "{figures:#}");
     // They show while they hang: an interval has the age of the oldest.
     let intervals = figures["intervals"].as_array().unwrap();

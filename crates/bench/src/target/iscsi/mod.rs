@@ -72,3 +72,18 @@ fn absent(address: &str) -> TargetError {
         "build it with `cargo build --release --features iscsi`, which needs libiscsi (Debian: libiscsi-dev)";
     TargetError::unusable(&shown, "this build of seeklab has no iSCSI", hint)
 }
+
+#[cfg(all(test, not(feature = "iscsi")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn build_without_the_feature_names_it_and_no_password() {
+        for address in ["iscsi://disk/iqn.x/1", "iscsi://anna%secret@disk/iqn.x/1"] {
+            let error = identify(address, &|| false).expect_err("no libiscsi");
+            let (text, hint) = (error.to_string(), error.hint().unwrap_or_default());
+            assert!(text.contains("`iscsi://disk/iqn.x/1`: this build of seeklab has no iSCSI"), "{text}");
+            assert!(hint.contains("--features iscsi"), "{hint}");
+        }
+    }
+}
