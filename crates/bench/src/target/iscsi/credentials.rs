@@ -27,9 +27,9 @@ pub(super) struct Login {
 /// Names and passwords of both sides.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct Credentials {
-    /// Those of this client.
+    /// Name and password of this client.
     pub(super) own: Option<Login>,
-    /// Those that the target has to prove.
+    /// Name and password that the target has to prove.
     pub(super) of_target: Option<Login>,
 }
 
