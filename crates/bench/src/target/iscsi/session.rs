@@ -55,7 +55,7 @@ pub(super) struct Session {
     context: *mut Context,
     lun: c_int,
     mailbox: Box<Mailbox>,
-    /// Those of requests by tag, and a last one for questions about the unit.
+    /// Slots of requests by tag, and a last one for questions about the unit.
     slots: Box<[Slot]>,
     answer: Box<[u8]>,
     zeroes: Box<[u8]>,
