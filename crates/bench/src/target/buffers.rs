@@ -8,6 +8,9 @@
 //! Memory for requests that are longer than those that were prepared grows once per slot. The data of writes are made as
 //! [`WriteData`](crate::WriteData) says: most of them once, when the memory is prepared.
 
+use std::ops::{Deref, DerefMut};
+
+use memmap2::MmapMut;
 use seeklab_core::Instant;
 
 use super::{TargetOptions, Transfer};
@@ -18,6 +21,35 @@ use crate::write_data::WriteData;
 
 /// Buffers begin at multiples of this, which suffices for direct access to every device.
 pub(super) const ALIGNMENT_BYTES: usize = 4096;
+
+/// Memory of all prepared buffers.
+#[derive(Debug)]
+pub(super) enum Region {
+    /// Of this process alone.
+    Own(Vec<u8>),
+    /// Shared with a server.
+    Shared(MmapMut),
+}
+
+impl Deref for Region {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Own(memory) => memory,
+            Self::Shared(memory) => memory,
+        }
+    }
+}
+
+impl DerefMut for Region {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Own(memory) => memory,
+            Self::Shared(memory) => memory,
+        }
+    }
+}
 
 /// The buffers of all slots, and what makes and checks their data.
 #[derive(Debug)]
@@ -31,7 +63,7 @@ pub(super) struct Buffers {
 
 #[derive(Debug)]
 struct Memory {
-    region: Vec<u8>,
+    region: Region,
     /// First aligned byte of the region.
     start: usize,
     /// Bytes of a slot in the region.
@@ -54,10 +86,22 @@ pub(super) struct Prepared<'a> {
 impl Buffers {
     /// Buffers of `slots` slots in the directions that the options name.
     pub(super) fn new(slots: usize, options: &TargetOptions) -> Self {
+        Self::over(Region::Own(vec![0; Self::region_bytes(slots, options)]), slots, options)
+    }
+
+    /// Bytes of memory for such buffers, wherever it begins.
+    pub(super) const fn region_bytes(slots: usize, options: &TargetOptions) -> usize {
+        slots
+            * (options.reads as usize + options.writes as usize)
+            * options.prepared_bytes.next_multiple_of(ALIGNMENT_BYTES)
+            + ALIGNMENT_BYTES
+    }
+
+    /// As [`new`](Self::new), in memory of [`region_bytes`](Self::region_bytes) bytes.
+    pub(super) fn over(mut region: Region, slots: usize, options: &TargetOptions) -> Self {
         let filler = Filler::new(&options.data, options.seed);
         let stride = options.prepared_bytes.next_multiple_of(ALIGNMENT_BYTES);
         let (reads, writes) = (if options.reads { slots } else { 0 }, if options.writes { slots } else { 0 });
-        let mut region = vec![0; (reads + writes) * stride + ALIGNMENT_BYTES];
         let start = region.as_ptr().align_offset(ALIGNMENT_BYTES);
         let (of_reads, of_writes) = region[start..].split_at_mut(reads * stride);
         // Touched now, so that no transfer waits for memory.
@@ -73,7 +117,7 @@ impl Buffers {
     #[cfg(feature = "iscsi")]
     pub(super) fn none() -> Self {
         let memory = Memory {
-            region: Vec::new(),
+            region: Region::Own(Vec::new()),
             start: 0,
             stride: 0,
             reads: 0,

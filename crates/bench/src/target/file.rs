@@ -35,7 +35,7 @@ impl OpenFile {
             return Err(TargetError::unusable(
                 path,
                 "is neither a file nor a block device",
-                "name a block device, a file, an NBD URI, iscsi://HOST/IQN/LUN, model:DEVICE or null",
+                "name a block device, a file, an NBD URI, iscsi://HOST/IQN/LUN, vhost-user:PATH, model:DEVICE or null",
             ));
         }
         let access = if options.writes { OFlags::RDWR } else { OFlags::RDONLY };

@@ -44,6 +44,7 @@ targets! {
     emulate,
     nbd,
     iscsi,
+    vhost_user,
     psync,
     io_uring,
 }

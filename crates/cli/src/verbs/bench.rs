@@ -58,8 +58,8 @@ A plan is a TOML file with phases of several streams (all keys: seeklab bench --
   workload = "random,size=4KiB,read=100%,poisson=20/s"
 
 Targets: a block device or a file (io_uring), psync:PATH (pread and pwrite), an NBD URI, iscsi://HOST[:PORT]/IQN/LUN,
-model:DEVICE (in virtual time), emulate:DEVICE (the same in real time) and null, which measures this program itself.
-A workload that writes needs the name of the target a second time: --destroy."#;
+vhost-user:PATH, model:DEVICE (in virtual time), emulate:DEVICE (the same in real time) and null, which measures this
+program itself. A workload that writes needs the name of the target a second time: --destroy."#;
 
 /// Measures a target under a workload, with the response time of each request from its intended start.
 #[derive(Debug, Args)]
@@ -113,7 +113,7 @@ impl Arguments {
 /// Arguments of a measurement.
 #[derive(Debug, Args)]
 struct RunArguments {
-    /// Block device, file, NBD URI, iscsi://HOST/IQN/LUN, model:DEVICE, emulate:DEVICE, psync:PATH or null; without --workload, a plan in TOML or a fio job file
+    /// Block device, file, NBD URI, iscsi://HOST/IQN/LUN, vhost-user:PATH, model:DEVICE, emulate:DEVICE, psync:PATH or null; without --workload, a plan in TOML or a fio job file
     #[arg(value_name = "TARGET|PLAN|JOBS", required_unless_present_any = ["schema", "reference"])]
     target: Option<String>,
     /// Workload: a trace, a TOML file, or a line that describes it. `-` is a trace or TOML on standard input

@@ -5,6 +5,7 @@ mod bench;
 mod bench_iscsi;
 mod bench_tls;
 mod bench_ui;
+mod bench_vhost_user;
 #[path = "../../../emulator/tests/emulator/nbd/certificates.rs"]
 mod certificates;
 mod clones;

@@ -65,7 +65,7 @@ pub struct BenchOptions {
 /// A target, as it was chosen.
 #[derive(Debug, Clone)]
 pub struct TargetChoice {
-    /// Address: a block device, a file, an NBD URI, `iscsi://HOST/IQN/LUN`, `model:DEVICE`, `emulate:DEVICE` or `null`.
+    /// Address: a block device, a file, an NBD URI, `iscsi://HOST/IQN/LUN`, `vhost-user:PATH`, `model:DEVICE`, `emulate:DEVICE` or `null`.
     pub address: String,
     /// Setup of a model.
     pub setup: Setup,

@@ -96,7 +96,7 @@ enum PacingName {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TargetTable {
-    /// Address: a block device, a file, an NBD URI, `iscsi://HOST/IQN/LUN`, `model:DEVICE`, `emulate:DEVICE`, `psync:PATH` or
+    /// Address: a block device, a file, an NBD URI, `iscsi://HOST/IQN/LUN`, `vhost-user:PATH`, `model:DEVICE`, `emulate:DEVICE`, `psync:PATH` or
     /// `null`.
     #[schemars(example = &"/dev/nvme0n1")]
     address: String,
