@@ -257,8 +257,7 @@ impl VhostUser {
     /// Appends the requests that have ended.
     fn collect(&mut self, ended: &mut Vec<Ended>) {
         let completed = self.clock.now();
-        loop {
-            let Link::Up(connection) = &mut self.link else { break };
+        while let Link::Up(connection) = &mut self.link {
             let (tag, status) = match connection.ring.take() {
                 Ok(Some(taken)) => taken,
                 Ok(None) => break,
