@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
 """Compare estimates with simulations and write the tables of validation/estimate.
 
-    scripts/estimate-validation.py [--binary target/release/seeklab] [--requests N] [--only laws,loads,writes,traces,predictions,until]
-        [--device D]
+    scripts/estimate-validation.py [--binary target/release/seeklab] [--requests N]
+        [--only laws,loads,writes,thinking,traces,predictions,until,coverage] [--device D]
 
 laws.csv    service times of closed simulations beside those of the law
 loads.csv   response times of Poisson loads of reads, 10 to 95 % of the highest sustained rate
 writes.csv  response times of Poisson loads of reads and writes; the mean is that of the reads
 traces.csv  response times of traces at 30 and 60 % load
 predictions.csv  the same by the recursion with the services of the run at the other load, written here a second time
-until.csv   growth by --until beside a bisection over simulations
-errors.csv  largest errors by method, origin of the law and utilisation, from loads.csv, writes.csv and traces.csv
+until.csv   growth by --until beside a bisection over simulations; of Poisson loads with the random variation of the simulations
+coverage.csv  how often the intervals of --until have the growth of a load that is known better than from their sample: bursts
+            drawn with other seeds beside a bisection over long simulations, and halves of traces beside each other
+thinking.csv  response times of populations with think time
+errors.csv  largest errors by method, origin of the law and utilisation, from the tables of laws, loads, writes, traces and
+            populations; they contain the random variation of the simulations
 
 The traces are those of ../shared/traces and examples/office-server.csv.zst.
 """
@@ -22,6 +26,8 @@ import json
 import math
 import os
 import pathlib
+import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -35,7 +41,8 @@ SCHEDULED = [("hp-c2247a", "c-look"), ("cheetah-36es", "c-look"), ("hp-c2247a", 
 UTILISATIONS = [10, 30, 50, 70, 80, 90, 95]
 WRITE_DISKS = ["cheetah-36es", "atlas10k", "nearline-7200", "hp-c2490a", "cheetah9lp", "barracuda", "ibm18es", "atlas-iii",
                "cheetah4lp", "desktop-7200"]
-SEEDS = [1, 2]
+THINKING_DISKS = ["constant", "exponential", "cheetah-36es", "atlas10k", "hp-c2247a", "nearline-7200"]
+SEEDS = [1, 2, 3, 4]
 LAW_SEEDS = [1, 2, 3, 4]
 LAYERS = {
     "queue over cheetah-36es": "kind = 'queue'\nscheduler = 'fcfs'\n[device]\nbase = 'cheetah-36es'\n",
@@ -53,6 +60,12 @@ UNTIL_POISSON = [
     (["hp-c2247a", "--scheduler", "sptf"], 20, [("response_mean_ms", 40), ("response_p99_ms", 120)]),
 ]
 UNTIL_TRACES = [("response_mean_ms", 20), ("response_p99_ms", 200)]
+COVERAGE_SEEDS = range(1, 41)
+COVERAGE_BURSTS = [
+    ("exponential", "burst=20,within=2ms,gap=400ms", [("response_mean_ms", 120), ("response_p99_ms", 600)]),
+    ("cheetah-36es", "burst=20,within=2ms,gap=400ms", [("response_mean_ms", 120), ("response_p99_ms", 600)]),
+    ("nearline-7200", "burst=20,within=2ms,gap=400ms", [("response_mean_ms", 120), ("response_p99_ms", 600)]),
+]
 
 
 class Seeklab:
@@ -64,6 +77,12 @@ class Seeklab:
         if not run.stdout:
             sys.exit(f"{' '.join(arguments)}: {run.stderr}")
         return json.loads(run.stdout)["devices"][0]
+
+    def until(self, device, line, options, bound):
+        """The growth of a load, `None` if no load meets the bound or none reaches it."""
+        run = subprocess.run([self.binary, "estimate", device, "-w", line, *options, "--until", bound, "--json"],
+                             capture_output=True, text=True)
+        return json.loads(run.stdout)["devices"][0]["until"] if run.stdout else None
 
 
 def pct(found, reference):
@@ -89,7 +108,7 @@ def laws(seeklab, requests):
         mean = lambda key: sum(run[key] for run in runs) / len(runs)
         return mean("response_mean_ms"), mean("response_sd_ms"), 1000 / mean("requests_per_second")
 
-    for disk in DISKS:
+    for disk in [disk for disk in DISKS if not ONLY_DEVICES or disk in ONLY_DEVICES]:
         for bare in [[], ["--bare"]]:
             for kib in [4, 8, 64, 256]:
                 line, device = f"random,size={kib}KiB,read=100%", [disk, *bare]
@@ -104,7 +123,7 @@ def laws(seeklab, requests):
                     "simulated_sd_ms": round(deviation, 6), "law_sd_ms": estimated["service_sd_ms"],
                     "error_sd_pct": pct(estimated["service_sd_ms"], deviation),
                 })
-    for disk, scheduler in SCHEDULED:
+    for disk, scheduler in [pair for pair in SCHEDULED if not ONLY_DEVICES or pair[0] in ONLY_DEVICES]:
         for outstanding in [2, 3, 5, 9, 17, 33, 65]:
             line, device = "random,size=8KiB,read=100%", [disk, "--scheduler", scheduler]
             _, _, between = closed(device, line, outstanding)
@@ -115,7 +134,7 @@ def laws(seeklab, requests):
                 "simulated_mean_ms": round(between, 6), "law_mean_ms": estimated["service_mean_ms"],
                 "error_mean_pct": pct(estimated["service_mean_ms"], between),
             })
-    write("laws.csv", rows)
+    merge("laws.csv", rows)
 
 
 def simulated_over_seeds(seeklab, device, line, requests):
@@ -129,9 +148,15 @@ def simulated_over_seeds(seeklab, device, line, requests):
     runs = [of(run) for run in runs]
     mean = lambda key: sum(run[key] for run in runs) / len(runs) if all(run[key] is not None for run in runs) else None
     figures = {key: mean(key) for key in runs[0]}
-    # Half widths of 95 % intervals by batch means, of independent runs.
+    # Half widths of 95 % intervals by batch means, of independent runs. Percentiles have only the runs.
     figures["se"] = sum((run["half_width"] / 1.96) ** 2 for run in runs) ** 0.5 / len(runs)
+    of_reads = "read_p99" if figures["read_p99"] is not None else "p99"
+    figures["p99_se_pct"] = 100 * standard_error([run[of_reads] for run in runs]) / figures[of_reads]
     return figures
+
+
+def standard_error(values):
+    return statistics.stdev(values) / len(values) ** 0.5
 
 
 def loads(seeklab, requests):
@@ -153,6 +178,7 @@ def loads(seeklab, requests):
                 "error_mean_pct": pct(estimated["response_mean_ms"], simulated["mean"]),
                 "simulated_p99_ms": round(simulated["p99"], 6), "estimated_p99_ms": estimated["response_p99_ms"],
                 "error_p99_pct": pct(estimated["response_p99_ms"], simulated["p99"]),
+                "simulated_p99_se_pct": round(simulated["p99_se_pct"], 3),
             })
             print(*rows[-1].values(), sep=", ", flush=True)
     merge("loads.csv", rows)
@@ -194,7 +220,7 @@ def writes(seeklab, requests):
                 "simulated_se_pct": round(100 * simulated["se"] / simulated["mean"], 3),
                 "estimated_mean_ms": mean, "error_mean_pct": pct(mean, of["mean"]),
                 "simulated_p99_ms": round(of["p99"], 6), "estimated_p99_ms": p99,
-                "error_p99_pct": pct(p99, of["p99"]),
+                "error_p99_pct": pct(p99, of["p99"]), "simulated_p99_se_pct": round(simulated["p99_se_pct"], 3),
                 "simulated_write_mean_ms": round(simulated["write_mean"], 6),
                 "estimated_write_mean_ms": estimated["write_response_mean_ms"],
                 "simulated_saturation_per_s": full["requests_per_second"],
@@ -205,11 +231,33 @@ def writes(seeklab, requests):
     merge("writes.csv", rows)
 
 
+def thinking(seeklab, requests):
+    rows = []
+    for disk in [disk for disk in THINKING_DISKS if not ONLY_DEVICES or disk in ONLY_DEVICES]:
+        for think_ms, population in [(10, 1), (10, 4), (50, 2), (50, 8), (50, 24)]:
+            line = (f"random,size=8KiB,read=100%,arrivals.process=closed,arrivals.population={population},"
+                    f"arrivals.think={think_ms}ms,arrivals.think_distribution=exponential")
+            estimated = seeklab.json("estimate", disk, "-w", line)
+            simulated = simulated_over_seeds(seeklab, [disk], line, 4 * requests)
+            rows.append({
+                "device": disk, "load": f"population {population:02}, think time {think_ms} ms",
+                "method": estimated["method"], "origin": estimated["law"]["origin"],
+                "utilisation_pct": estimated["utilisation_pct"], "requests": 4 * requests, "seeds": len(SEEDS),
+                "simulated_mean_ms": round(simulated["mean"], 6),
+                "simulated_se_pct": round(100 * simulated["se"] / simulated["mean"], 3),
+                "estimated_mean_ms": estimated["response_mean_ms"],
+                "error_mean_pct": pct(estimated["response_mean_ms"], simulated["mean"]),
+            })
+            print(*rows[-1].values(), sep=", ", flush=True)
+    merge("thinking.csv", rows)
+
+
 def merge(name, rows):
     """Writes rows; with --device those of other devices stay as they are."""
     if ONLY_DEVICES and (FOLDER / name).exists():
         kept = [row for row in csv.DictReader(open(FOLDER / name)) if row["device"] not in ONLY_DEVICES]
-        rows = sorted(kept + rows, key=lambda row: (row["device"], row["load"], float(row.get("load_pct") or 0)))
+        place = lambda row: float(row.get("load_pct") or row.get("outstanding") or 0)
+        rows = sorted(kept + rows, key=lambda row: (row["device"], row.get("load", ""), str(row.get("bare", "")), row.get("scheduler", ""), place(row)))
     write(name, rows)
     return rows
 
@@ -373,68 +421,146 @@ def bisected(seeklab, figure, bound, simulate):
 def until(seeklab, requests):
     rows = []
 
-    def compare(device, load, figure, bound, line, simulate):
+    def compare(device, load, figure, bound, line, bisections):
         found = seeklab.json("estimate", *device, *line, "--until", f"{figure}<={bound}")["until"]
-        growth = bisected(seeklab, figure, bound, simulate)
-        inside = found["growth_min"] is not None and found["growth_min"] <= growth <= found["growth_max"]
-        rows.append({
+        growths = [bisected(seeklab, figure, bound, simulate) for simulate in bisections]
+        growth = sum(growths) / len(growths)
+        row = {
             "device": " ".join(device), "load": load, "bound": found["bound"], "bisected_growth": round(growth, 5),
+            "bisected_se_pct": round(100 * standard_error(growths) / growth, 3) if len(growths) > 1 else "",
             "estimated_growth": found["growth"], "error_pct": pct(found["growth"], growth),
-            "growth_min": found["growth_min"], "growth_max": found["growth_max"], "inside": inside,
-        })
+            "growth_min": found["growth_min"], "growth_max": found["growth_max"],
+        }
+        # A bisection over the requests of the estimate says nothing about an interval that is for other requests too.
+        if len(growths) > 1:
+            row["inside"] = found["growth_min"] <= growth <= found["growth_max"]
+        rows.append(row)
         print(*rows[-1].values(), sep=", ", flush=True)
 
-    count = 8 * requests
     wanted = lambda device: not ONLY_DEVICES or device in ONLY_DEVICES
     for device, rate, bounds in [case for case in UNTIL_POISSON if wanted(" ".join(case[0]))]:
-        line = lambda rate: f"random,size=8KiB,read=100%,poisson={rate:.4f}/s,requests={count}"
-        simulate = lambda factor: seeklab.json("simulate", *device, "-w", line(rate * factor))
+        line = lambda rate: f"random,size=8KiB,read=100%,poisson={rate:.4f}/s,requests={2 * requests}"
+        simulate = lambda seed: lambda factor: seeklab.json("simulate", *device, "-w", line(rate * factor), "--seed", str(seed))
         for figure, bound in bounds:
-            compare(device, f"poisson={rate}/s", figure, bound, ["-w", line(rate)], simulate)
+            compare(device, f"poisson={rate}/s", figure, bound, ["-w", line(rate)], [simulate(seed) for seed in SEEDS])
     for name, line, options in trace_loads():
         for disk in filter(wanted, TRACE_DISKS):
             arguments = ["-w", line, *options]
             simulate = lambda factor: seeklab.json("simulate", disk, *arguments, "--scaled", f"{factor:.8f}")
             for figure, bound in UNTIL_TRACES:
-                compare([disk], name, figure, bound, arguments, simulate)
+                compare([disk], name, figure, bound, arguments, [simulate])
     rows = merge("until.csv", rows)
     for kind, of in [("Poisson", lambda row: row["load"].startswith("poisson")), ("traces", lambda row: not row["load"].startswith("poisson"))]:
         errors_of = [abs(float(row["error_pct"])) for row in rows if of(row)]
-        inside = sum(str(row["inside"]) == "True" for row in rows if of(row))
+        inside = sum(str(row.get("inside")) == "True" for row in rows if of(row))
         if errors_of:
             print(f"{kind}: largest error {max(errors_of)} %, inside the interval {inside} of {len(errors_of)}")
 
 
+def coverage(seeklab, requests):
+    rows = []
+    wanted = lambda device: not ONLY_DEVICES or device in ONLY_DEVICES
+    for device, arrivals, bounds in [case for case in COVERAGE_BURSTS if wanted(case[0])]:
+        keys = ",".join(f"arrivals.{item}" for item in arrivals.split(","))
+        line = f"random,size=8KiB,read=100%,arrivals.process=bursty,{keys}"
+        for figure, bound in bounds:
+            # The gap stands for the rate: with --until, all times between arrivals shrink.
+            simulate = lambda seed: lambda factor: seeklab.json(
+                "simulate", device, "-w", shrunk(line, factor) + f",requests={10 * requests}", "--seed", str(seed))
+            growths = [bisected(seeklab, figure, bound, simulate(seed)) for seed in [101, 102]]
+            growth = sum(growths) / len(growths)
+            below = above = 0
+            for seed in COVERAGE_SEEDS:
+                found = seeklab.json("estimate", device, "-w", f"{line},requests=20000", "--seed", str(seed),
+                                     "--until", f"{figure}<={bound}")["until"]
+                below += growth < found["growth_min"]
+                above += found["growth_max"] is not None and growth > found["growth_max"]
+            count = len(COVERAGE_SEEDS)
+            rows.append({
+                "device": device, "load": f"bursts, {arrivals}", "bound": f"{figure}<={bound}", "known_growth": round(growth, 4),
+                "known_se_pct": round(100 * standard_error(growths) / growth, 2),
+                "samples": count, "inside": count - below - above, "below": below, "above": above,
+            })
+            print(*rows[-1].values(), sep=", ", flush=True)
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="estimate-validation-"))
+    loads = [(load, TRACE_DISKS) for load in trace_loads()] + [(load, REORDERING_DISKS) for load in other_traces()]
+    for (name, line, options), disks in loads:
+        disks = [disk for disk in disks if wanted(disk)]
+        halves = halves_of(seeklab, line, options, folder) if disks else []
+        for disk in disks:
+            for figure, bound in UNTIL_TRACES:
+                found = [seeklab.until(disk, half, options, f"{figure}<={bound}") for half in halves]
+                row = {"device": disk, "load": f"halves of {name}", "bound": f"{figure}<={bound}", "samples": 1}
+                if all(found):
+                    first, second = sorted(found, key=lambda until: until["growth"])
+                    # Both halves are samples: the difference has both errors.
+                    apart = math.log(second["growth"] / first["growth"])
+                    up = math.log(first["growth_max"] / first["growth"]) if first["growth_max"] else math.inf
+                    down = math.log(second["growth"] / second["growth_min"]) if second["growth_min"] > 0 else math.inf
+                    row |= {"inside": int(apart <= math.hypot(up, down)), "growth_ratio": round(math.exp(apart), 4),
+                            "allowed_ratio": round(math.exp(min(math.hypot(up, down), 700)), 4)}
+                rows.append(row)
+                print(*rows[-1].values(), sep=", ", flush=True)
+    merge("coverage.csv", rows)
+
+
+def shrunk(line, factor):
+    """The line with the times of its bursts divided by a factor."""
+    divide = lambda match: f"{match[1]}={float(match[2]) / factor:.9f}ms"
+    return re.sub(r"(arrivals\.(?:within|gap))=([0-9.]+)ms", divide, line)
+
+
+def halves_of(seeklab, line, options, folder):
+    """Both halves of the requests of a trace, as traces that a simulation on an immediate device writes."""
+    whole = folder / "whole.csv"
+    seeklab.json("simulate", "immediate", "-w", line, *options, "--out", str(whole))
+    lines = open(whole).read().splitlines(keepends=True)
+    begin = next(number for number, text in enumerate(lines) if not text.startswith("#")) + 1
+    head, rows = lines[:begin], lines[begin:]
+    halves = []
+    for number, part in enumerate([rows[:len(rows) // 2], rows[len(rows) // 2:]]):
+        halves.append(folder / f"half{number}.csv")
+        halves[-1].write_text("".join(head + part))
+    return [str(half) for half in halves]
+
+
 def errors():
+    """Largest errors by method, origin and utilisation. Closed loads keep the device busy; their times are those of laws.csv."""
     groups = {}
-    for name in ["loads.csv", "writes.csv", "traces.csv"]:
+
+    def add(row, method, utilisation_pct):
+        group = groups.setdefault((method, row["origin"], 80 if utilisation_pct <= 80 else 100), {"mean": [], "p99": []})
+        for figure in group:
+            if row.get(f"error_{figure}_pct"):
+                group[figure].append(abs(float(row[f"error_{figure}_pct"])))
+
+    for name in ["loads.csv", "writes.csv", "traces.csv", "laws.csv", "thinking.csv"]:
         if not (FOLDER / name).exists():
             continue
         for row in csv.DictReader(open(FOLDER / name)):
-            top = 80 if float(row["utilisation_pct"]) <= 80 else 100
-            group = groups.setdefault((row["method"], row["origin"], top), ([], []))
-            for column, errors_of in zip(["error_mean_pct", "error_p99_pct"], group):
-                if row[column]:
-                    errors_of.append(abs(float(row[column])))
-    order = sorted(groups.items())
+            if name == "laws.csv":
+                add(row, "closed", 100)
+            else:
+                add(row, row["method"], float(row["utilisation_pct"]))
     largest = lambda errors_of: round(max(errors_of), 2) if errors_of else ""
-    rows = [{"method": method, "origin": origin, "utilisation_pct_max": top,
-             "response_mean_pct": largest(group[0]), "response_p99_pct": largest(group[1])}
-            for (method, origin, top), group in order]
-    write("errors.csv", rows)
+    write("errors.csv", [
+        {"method": method, "origin": origin, "utilisation_pct_max": top,
+         "response_mean_pct": largest(group["mean"]), "response_p99_pct": largest(group["p99"])}
+        for (method, origin, top), group in sorted(groups.items())
+    ])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--binary", default=str(ROOT / "target/release/seeklab"))
     parser.add_argument("--requests", type=int, default=100_000)
-    parser.add_argument("--only", default="laws,loads,writes,traces,predictions,until")
+    parser.add_argument("--only", default="laws,loads,writes,thinking,traces,predictions,until,coverage")
     parser.add_argument("--device", action="append", default=[], help="a device; rows of others stay")
     options = parser.parse_args()
     ONLY_DEVICES.extend(options.device)
     seeklab = Seeklab(options.binary)
-    parts = {"laws": laws, "loads": loads, "writes": writes, "traces": traces, "predictions": predictions,
-             "until": until}
+    parts = {"laws": laws, "loads": loads, "writes": writes, "thinking": thinking, "traces": traces, "predictions": predictions,
+             "until": until, "coverage": coverage}
     for part in options.only.split(","):
         parts[part](seeklab, options.requests)
     errors()

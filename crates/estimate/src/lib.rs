@@ -6,7 +6,8 @@
 //!   load: Poisson, a population, arrivals of a trace ─────────────┘        └ queueing::METHOD
 //! ```
 //! Every method of queueing theory is one file of [`queueing`]. It states its assumptions and the source of its
-//! formulas. [`assumptions`] tests them, and [`growth_until`] looks for the load at which a figure passes a bound.
+//! formulas. [`assumptions`] tests them, and [`growth_until`] looks for the load at which a figure passes a bound, of which
+//! [`growth_error`] gives the random error.
 //!
 //! # Scope and limits
 //! No I/O, no clock: the same input gives the same figures on every machine. Times are seconds in `f64`, because
@@ -24,6 +25,7 @@ mod open;
 pub mod queueing;
 mod recorded;
 mod recorded_service;
+mod resampling;
 mod sampling;
 
 pub use closed::closed;
@@ -34,4 +36,5 @@ pub use moments::ServiceMoments;
 pub use open::{limit_queue_mean_s, open_poisson, with_write_buffer};
 pub use recorded::{RecordedLoad, depends_on_queue, recorded, recorded_moments, recorded_responses_s};
 pub use recorded_service::{RecordedService, services_in_queue};
+pub use resampling::{GrowthError, ResponseFigure, growth_error};
 pub use sampling::{OUTSTANDING, sample_law, services_one_at_a_time};

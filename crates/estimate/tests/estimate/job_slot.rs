@@ -8,7 +8,7 @@ use crate::jobs::Mix;
 
 /// Configurations of the notes: residence 1, 5 and 45, M 1 to 4, B 8, 16 and 32, C 25 to 100 %, D 1 and 2, A 62 and
 /// 150 ms, both policies. One in `every` of them.
-fn mixes(every: usize) -> Vec<Mix> {
+pub(crate) fn mixes(every: usize) -> Vec<Mix> {
     let mut mixes = Vec::new();
     for residence in [1, 5, 45] {
         for drives in [1, 2] {

@@ -48,13 +48,18 @@ impl Mix {
 
     /// Simulates the stream that `seed` draws.
     pub(crate) fn simulate(&self, seed: Seed) -> JobsFigures {
+        self.simulate_as(&self.spec(), seed)
+    }
+
+    /// Simulates a stream of another description on the drives of this one.
+    pub(crate) fn simulate_as(&self, spec: &JobsSpec, seed: Seed) -> JobsFigures {
         let mut description = catalog::find("berkeley-1975").unwrap();
         description.set("access_time", self.access).unwrap();
         let build = move |number: u16| description.build(seed, &format!("disk{number}")).unwrap();
         let first = build(0);
         let space = AddressSpace::from(first.capabilities());
         let mut bank = Bank::growing(first, build);
-        let mut stream = JobStream::new(&self.spec(), space, seed).unwrap();
+        let mut stream = JobStream::new(spec, space, seed).unwrap();
         simulate(&mut stream, &mut bank, Limits::default(), |_| ()).unwrap();
         stream.figures()
     }

@@ -2,7 +2,8 @@
 //!
 //! `validation/estimate/errors.csv` has a row for each method, origin of the law and range of utilisation;
 //! `scripts/estimate-validation.py` makes it. `jobs.csv` has a row for each method for streams of jobs; a test of
-//! `seeklab-estimate` compares it with simulations.
+//! `seeklab-estimate` compares it with simulations. `coverage.csv` has a row for each synthetic load and figure;
+//! `cargo bench -p seeklab-estimate --bench growth_coverage` prints it.
 
 use super::figures::{ErrorFigures, origin};
 use seeklab_devices::service_law::LawOrigin;
@@ -13,6 +14,22 @@ const TABLE: &str = include_str!("../../../../validation/estimate/errors.csv");
 
 /// The table of streams of jobs: method, mean and greatest error of the elapsed time, in percent.
 const JOBS: &str = include_str!("../../../../validation/estimate/jobs.csv");
+
+/// The table of the intervals of growths: load, figure, dependence of its requests, requests, samples, percent of the intervals
+/// that have the true growth.
+const COVERAGE: &str = include_str!("../../../../validation/estimate/coverage.csv");
+
+/// Returns the least share of the intervals, in percent, that had the true growth, of loads whose requests are independent, or
+/// depend on those before. Percentiles that were not compared have the figure of the next compared one that is higher.
+pub(super) fn coverage_pct(figure: &str, is_dependent: bool) -> Option<f64> {
+    let figure = match figure {
+        "response_p90_ms" | "response_p95_ms" => "response_p99_ms",
+        other => other,
+    };
+    let rows = COVERAGE.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
+    let of = rows.filter(|cells| cells[1] == figure && cells[2] == is_dependent.to_string());
+    of.map(|cells| cells[5].parse::<f64>().expect("shares are numbers")).reduce(f64::min)
+}
 
 /// Returns the mean and the greatest error of the elapsed time of a stream of jobs, in percent.
 ///
@@ -79,6 +96,73 @@ mod tests {
             let cells: Vec<&str> = line.split(',').collect();
             assert_eq!(cells.len(), 5, "{line}");
             assert!(cells[2..4].iter().all(|cell| cell.parse::<f64>().is_ok()), "{line}");
+        }
+    }
+
+    /// Tables of comparisons whose largest errors make up the table of errors.
+    const COMPARISONS: [(&str, Option<&str>); 5] = [
+        (include_str!("../../../../validation/estimate/loads.csv"), None),
+        (include_str!("../../../../validation/estimate/writes.csv"), None),
+        (include_str!("../../../../validation/estimate/traces.csv"), None),
+        (include_str!("../../../../validation/estimate/thinking.csv"), None),
+        (include_str!("../../../../validation/estimate/laws.csv"), Some("closed")),
+    ];
+
+    #[test]
+    fn errors_are_the_largest_of_the_tables_of_comparisons() {
+        let mut largest = std::collections::BTreeMap::<String, [f64; 2]>::new();
+        for (table, method) in COMPARISONS {
+            let mut lines = table.lines();
+            let names: Vec<&str> = lines.next().unwrap().split(',').collect();
+            for line in lines {
+                // The only quoted cells are names of loads with a comma.
+                let line = line.split('"').enumerate().map(|(place, part)| match place % 2 {
+                    0 => part.to_owned(),
+                    _ => part.replace(',', ";"),
+                });
+                let line = line.collect::<String>();
+                let cells: Vec<&str> = line.split(',').collect();
+                let text = |name: &str| {
+                    let place = names.iter().position(|found| *found == name);
+                    place.map_or("", |place| cells[place])
+                };
+                let method = method.unwrap_or_else(|| text("method"));
+                let is_low = text("utilisation_pct").parse::<f64>().is_ok_and(|pct| pct <= 80.0);
+                let key = format!("{method},{},{}", text("origin"), if is_low { 80 } else { 100 });
+                let errors = largest.entry(key).or_insert([f64::NAN; 2]);
+                for (error, name) in errors.iter_mut().zip(["error_mean_pct", "error_p99_pct"]) {
+                    *error = error.max(text(name).parse::<f64>().map_or(f64::NAN, f64::abs));
+                }
+            }
+        }
+        let rows: Vec<&str> = TABLE.lines().skip(1).collect();
+        assert_eq!(rows.len(), largest.len(), "{largest:?}");
+        for row in rows {
+            let cells: Vec<&str> = row.split(',').collect();
+            let found = largest[&cells[..3].join(",")];
+            for (stated, found) in cells[3..].iter().zip(found) {
+                // Half of the last digit.
+                let stated: f64 = stated.parse().unwrap_or(f64::NAN);
+                assert!(
+                    (stated - found).abs() <= 0.005_1 || stated.is_nan() && found.is_nan(),
+                    "{row}: {found}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn coverage_is_that_of_the_least_covered_load_of_the_table() {
+        let independent = coverage_pct("response_p99_ms", false).unwrap();
+        let rows = COVERAGE.lines().filter(|line| line.contains(",response_p99_ms,false,"));
+        let shares: Vec<f64> = rows.map(|row| row.split(',').nth(5).unwrap().parse().unwrap()).collect();
+        assert!(shares.len() >= 4 && shares.contains(&independent), "{shares:?}");
+        assert!(shares.iter().all(|share| *share >= independent));
+        assert_eq!(coverage_pct("response_p95_ms", false), Some(independent));
+        assert_eq!(coverage_pct("response_p999_ms", false), None);
+        // Nine times in ten of Poisson arrivals and bursts.
+        for figure in ["response_mean_ms", "response_p50_ms", "response_p99_ms"] {
+            assert!(coverage_pct(figure, false).unwrap() >= 85.0, "{figure}");
         }
     }
 }

@@ -187,10 +187,14 @@ pub struct UntilFigures {
     pub bound: String,
     /// Factor by which the load may grow.
     pub growth: f64,
-    /// Lower end of the 90 % interval of the factor; null if it is unknown.
+    /// Lower end of the 90 % interval of the factor, 0 if other samples of the load may exceed the bound at any load; null
+    /// if the interval is unknown.
     pub growth_min: Option<f64>,
-    /// Upper end of the 90 % interval of the factor; null if it is unknown.
+    /// Upper end of the 90 % interval of the factor; null if it is unknown, or if the interval has no upper end.
     pub growth_max: Option<f64>,
+    /// Share of such intervals that had the true factor in the validation, of the least covered load; null of loads that
+    /// are no sample, and of figures that were not compared.
+    pub interval_coverage_pct: Option<f64>,
     /// Arrivals per second after the growth.
     pub arrivals_per_s: f64,
 }

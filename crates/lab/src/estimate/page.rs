@@ -220,7 +220,8 @@ fn tables(figures: &EstimateFigures) -> Vec<PlainTable> {
         let until = device.until.as_ref()?;
         let ends = match (until.growth_min, until.growth_max) {
             (Some(min), Some(max)) => format!("{min:.3} to {max:.3}"),
-            _ => "unknown".to_owned(),
+            (Some(min), None) => format!("{min:.3} or more"),
+            (None, _) => "unknown".to_owned(),
         };
         let growth = format!("{:.3}", until.growth);
         Some(vec![device.device.clone(), until.bound.clone(), growth, ends, number(until.arrivals_per_s)])

@@ -1,18 +1,14 @@
 //! Growth of a load until a figure reaches its bound.
 
-use seeklab_estimate::{EstimateError, RecordedService, growth_until, recorded_responses_s};
+use seeklab_estimate::{
+    EstimateError, GrowthError, RecordedService, ResponseFigure, growth_error, growth_until,
+};
 
 use super::bound::Bound;
 use super::figures::{UntilFigures, rounded};
 use super::load::Times;
 use super::{Estimating, errors, law};
 use crate::failure::Failure;
-
-/// Parts of a recorded load for the interval of its growth.
-const PARTS: usize = 10;
-
-/// 95th percentile of Student's distribution with 9 degrees of freedom, for intervals of 90 %.
-const STUDENT: f64 = 1.833;
 
 /// 95th percentile of the normal distribution.
 const NORMAL: f64 = 1.645;
@@ -31,9 +27,13 @@ impl Estimating {
     pub(super) fn until(&self, bound: Bound) -> Result<UntilFigures, Failure> {
         let (growth, services) = self.settled_growth(bound)?;
         let error = self.error_of_estimates(bound, &services, growth);
+        let sample = match &self.load.times {
+            Times::Recorded(_) => self.error_of_sample(bound, &services, growth)?,
+            Times::Poisson { .. } | Times::Closed(_) => None,
+        };
         let sampling = match &self.load.times {
             Times::Poisson { .. } => self.error_of_law(bound, &services, growth),
-            Times::Recorded(_) => self.error_of_parts(bound, &services, growth),
+            Times::Recorded(_) => sample.map(|sample| (sample.down, sample.up)),
             Times::Closed(_) => None,
         };
         // Both errors are independent; each is that of the logarithm of the growth, downwards and upwards.
@@ -45,7 +45,10 @@ impl Estimating {
             bound: bound.to_string(),
             growth: rounded(growth),
             growth_min: ends.map(|ends| rounded(growth * (-ends.0).exp())),
-            growth_max: ends.map(|ends| rounded(growth * ends.1.exp())),
+            // JSON has no infinity.
+            growth_max: ends.map(|ends| rounded(growth * ends.1.exp())).filter(|growth| growth.is_finite()),
+            interval_coverage_pct: sample
+                .and_then(|sample| errors::coverage_pct(bound.figure(), sample.is_dependent)),
             arrivals_per_s: rounded(self.arrivals_per_s(growth).unwrap_or_default()),
         })
     }
@@ -149,39 +152,21 @@ impl Estimating {
         errors_around(growth, of(1.0 + error), of(1.0 - error)?)
     }
 
-    /// Errors of the logarithm of the growth without one part of the time after the other: the jackknife of
-    /// [Efron & Tibshirani 1993, section 11.3].
-    fn error_of_parts(&self, bound: Bound, services: &[RecordedService], growth: f64) -> Option<(f64, f64)> {
-        let count = services.len();
-        if count < 100 * PARTS {
-            return None;
-        }
-        let share = bound.share();
-        if share.is_none() && bound.figure() != "response_mean_ms" {
-            return None;
-        }
-        let without = |part: usize| {
-            let left_out = part * count / PARTS..(part + 1) * count / PARTS;
-            let figure = |growth: f64| {
-                let load = self.recorded_with(services, growth).expect("it is recorded");
-                let responses = recorded_responses_s(load, &self.law)?;
-                let kept = responses.iter().enumerate().filter(|(index, _)| !left_out.contains(index));
-                let mut kept: Vec<f64> = kept.map(|(_, response_s)| response_s * 1e3).collect();
-                Ok(match share {
-                    None => kept.iter().sum::<f64>() / kept.len() as f64,
-                    Some(share) => {
-                        let rank = ((share * kept.len() as f64) as usize).min(kept.len() - 1);
-                        *kept.select_nth_unstable_by(rank, f64::total_cmp).1
-                    }
-                })
-            };
-            growth_until(bound.value(), figure).ok().map(|of_part| (of_part / growth).ln())
+    /// Random error of the growth of a recorded load, which is a sample. `None` of other figures than response times, and of
+    /// few requests.
+    fn error_of_sample(
+        &self,
+        bound: Bound,
+        services: &[RecordedService],
+        growth: f64,
+    ) -> Result<Option<GrowthError>, Failure> {
+        let figure = match bound.share() {
+            Some(share) => ResponseFigure::Quantile(share),
+            None if bound.figure() == "response_mean_ms" => ResponseFigure::Mean,
+            None => return Ok(None),
         };
-        let logarithms: Vec<f64> = (0..PARTS).map(without).collect::<Option<_>>()?;
-        let mean = logarithms.iter().sum::<f64>() / PARTS as f64;
-        let squares: f64 = logarithms.iter().map(|logarithm| (logarithm - mean).powi(2)).sum();
-        let error = STUDENT * ((PARTS - 1) as f64 / PARTS as f64 * squares).sqrt();
-        Some((error, error))
+        let load = self.recorded_with(services, growth).expect("the load is recorded");
+        growth_error(load, &self.law, figure, bound.value() / 1e3, self.seed).map_err(law::failure)
     }
 }
 
