@@ -139,17 +139,12 @@ pub(crate) fn coverage(load: Load, growth: f64, requests: usize, samples: u64) -
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn intervals_have_the_true_growth_of_poisson_arrivals_and_bursts() {
-        for (load, name, growth, _) in [LOADS[0], LOADS[2]] {
-            for ((figure, _), found) in FIGURES.iter().zip(coverage(load, growth, 2_000, 40)) {
-                // 36 of 40 on average.
-                assert!(found.inside >= 30, "{name}, {figure}: {found:?}");
-            }
+#[test]
+fn intervals_have_the_true_growth_of_poisson_arrivals_and_bursts() {
+    for (load, name, growth, _) in [LOADS[0], LOADS[2]] {
+        for ((figure, _), found) in FIGURES.iter().zip(coverage(load, growth, 2_000, 40)) {
+            // 36 of 40 on average.
+            assert!(found.inside >= 30, "{name}, {figure}: {found:?}");
         }
     }
 }
