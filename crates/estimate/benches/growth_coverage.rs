@@ -3,6 +3,8 @@
 //! `cargo bench -p seeklab-estimate --bench growth_coverage` counts over 200 samples of each load, or over the loads named in
 //! `SEEKLAB_LOADS`; `cargo test` over one of Poisson arrivals.
 
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads its arguments")]
+
 #[path = "../tests/estimate/growth.rs"]
 mod growth;
 
