@@ -196,9 +196,7 @@ impl ReadyTarget {
         }
         Ok(targets)
     }
-}
 
-impl ReadyTarget {
     /// Refuses contents and priorities that requests to the target do not have.
     fn check_requests(&self, stream: &StreamOptions) -> Result<(), Failure> {
         let Self { address, kind, .. } = self;
