@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use seeklab_core::{Instant, Operation, Request, Status};
 
 use super::finding::{Finding, Kind, LaneCounts, Shared, add};
-use super::judge::{Contents, Verdict, judge};
+use super::judge::{Contents, Meanwhile, Verdict, judge};
 use super::ledger::Ledger;
 use super::stamp::{SECTOR_BYTES, Stamp};
 use super::word::Word;
@@ -120,8 +120,12 @@ impl Checker {
         for ((lbn, block), word) in (request.lbn..).zip(blocks.clone()).zip(words) {
             let word = Word(*word);
             let contents = Contents::read(block, shape.run, lbn, newest);
-            let is_contended = (self.ledger.word(lbn).0 ^ word.0) & !Word::SEEN != 0;
-            match judge(&contents, shape.run, lbn, word, is_contended) {
+            let meanwhile = match (self.ledger.word(lbn).0 ^ word.0) & !Word::SEEN {
+                0 => Meanwhile::Nothing,
+                _ if self.ledger.clears() => Meanwhile::Cleared,
+                _ => Meanwhile::Written,
+            };
+            match judge(&contents, shape.run, lbn, word, meanwhile) {
                 Verdict::Right(sequence) => {
                     checked += 1;
                     if let Some(sequence) = sequence {
@@ -131,6 +135,8 @@ impl Checker {
                 Verdict::Unwritten => unwritten += 1,
                 Verdict::Undecided => undecided += 1,
                 Verdict::Wrong(Kind::Stale) if self.is_overtaken(&contents) => overtaken += 1,
+                // A server may clear it later than writes that came over the next connection.
+                Verdict::Wrong(Kind::Blank) if self.shared.was_clear_cut_off(lbn) => overtaken += 1,
                 Verdict::Wrong(kind) => {
                     checked += 1;
                     let constant_byte = match contents {
@@ -196,7 +202,10 @@ impl Checker {
                     false => {
                         self.ledger.doubt(lbn, blocks);
                         if matches!(status, Status::Gone | Status::Timeout) {
-                            self.shared.cut_off(sequence);
+                            match request.op {
+                                Operation::Write => self.shared.cut_off(sequence),
+                                _ => self.shared.cut_off_clear(lbn, blocks),
+                            }
                         }
                     }
                 }

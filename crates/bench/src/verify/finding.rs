@@ -76,9 +76,9 @@ pub struct Findings {
     pub checked_blocks: u64,
     /// Blocks of these that had not been written.
     pub unwritten_blocks: u64,
-    /// Torn or corrupt blocks with a write under way, which may be as they should.
+    /// Torn or corrupt blocks with a write under way, and blank ones with one that clears, which may be as they should.
     pub undecided_blocks: u64,
-    /// Blocks with a write that was cut off before a later one was acknowledged. A server may carry it out when it likes.
+    /// Blocks with a write, or cleared by a request, that was cut off before a later one was acknowledged. A server may carry it out when it likes.
     pub overtaken_blocks: u64,
     /// Writes that waited for another write to one of their blocks.
     pub held_writes: u64,
@@ -129,6 +129,8 @@ pub(super) struct Shared {
     first: Mutex<Vec<Finding>>,
     /// Writes that were cut off.
     cut_off: Mutex<BTreeSet<u64>>,
+    /// First block and end of writes of zeroes and discards that were cut off.
+    cut_off_clears: Mutex<Vec<(u64, u64)>>,
 }
 
 impl Shared {
@@ -137,6 +139,7 @@ impl Shared {
             lanes: (0..lanes).map(|_| LaneCounts::default()).collect(),
             first: Mutex::default(),
             cut_off: Mutex::default(),
+            cut_off_clears: Mutex::default(),
         }
     }
 
@@ -161,6 +164,18 @@ impl Shared {
     /// Returns true of a write that was cut off.
     pub(super) fn was_cut_off(&self, sequence: u64) -> bool {
         self.cut_off.lock().unwrap_or_else(PoisonError::into_inner).contains(&sequence)
+    }
+
+    /// Notes a write of zeroes or a discard that was cut off. Only such requests take this lock, and blank blocks.
+    pub(super) fn cut_off_clear(&self, lbn: u64, blocks: u64) {
+        let mut clears = self.cut_off_clears.lock().unwrap_or_else(PoisonError::into_inner);
+        clears.push((lbn, lbn + blocks));
+    }
+
+    /// Returns true of a block that a request which was cut off may clear at any time.
+    pub(super) fn was_clear_cut_off(&self, lbn: u64) -> bool {
+        let clears = self.cut_off_clears.lock().unwrap_or_else(PoisonError::into_inner);
+        clears.iter().any(|(first, end)| (*first..*end).contains(&lbn))
     }
 
     pub(super) fn findings(&self) -> Findings {

@@ -78,10 +78,21 @@ pub(super) enum Verdict {
     Wrong(Kind),
 }
 
-/// Judges block `lbn` with `contents`, of which `word` was known when the read was issued. `is_contended` if a write was
-/// under way at any time since then.
-pub(super) fn judge(contents: &Contents, run: u64, lbn: u64, word: Word, is_contended: bool) -> Verdict {
+/// Changes of a block since the read of it was issued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meanwhile {
+    /// None was under way.
+    Nothing,
+    /// A write was.
+    Written,
+    /// A write was, or a write of zeroes or a discard, which leave no stamp.
+    Cleared,
+}
+
+/// Judges block `lbn` with `contents`, of which `word` was known when the read was issued.
+pub(super) fn judge(contents: &Contents, run: u64, lbn: u64, word: Word, meanwhile: Meanwhile) -> Verdict {
     let is_written = word.sequence() > 0;
+    let is_contended = meanwhile != Meanwhile::Nothing;
     if word.has(Word::ANY) {
         return match contents {
             Contents::Whole(stamp) if (stamp.run, stamp.lbn) == (run, lbn) => Verdict::Right(None),
@@ -103,6 +114,7 @@ pub(super) fn judge(contents: &Contents, run: u64, lbn: u64, word: Word, is_cont
         Contents::Torn => Verdict::Wrong(Kind::Torn),
         Contents::Corrupt if is_contended || word.has(Word::BUSY) => Verdict::Undecided,
         Contents::Corrupt => Verdict::Wrong(Kind::Corrupt),
+        Contents::Constant(_) | Contents::Foreign if meanwhile == Meanwhile::Cleared => Verdict::Undecided,
         Contents::Constant(_) => Verdict::Wrong(Kind::Blank),
         Contents::Foreign if word.has(Word::SEEN) => Verdict::Wrong(Kind::Corrupt),
         Contents::Foreign => Verdict::Wrong(Kind::Blank),
@@ -128,7 +140,7 @@ mod tests {
 
     fn verdict(bytes: &[u8], word: Word) -> Verdict {
         let contents = Contents::read(bytes, RUN, LBN, 100);
-        judge(&contents, RUN, LBN, word, false)
+        judge(&contents, RUN, LBN, word, Meanwhile::Nothing)
     }
 
     const LAST: Word = Word::new(20, Word::ACKNOWLEDGED);
@@ -182,5 +194,19 @@ mod tests {
             assert_eq!(verdict(&torn, Word(LAST.0 | flag)), Verdict::Undecided);
         }
         assert_eq!(verdict(&torn, LAST), Verdict::Wrong(Kind::Torn));
+    }
+
+    #[test]
+    fn block_that_may_have_been_cleared_during_the_read_is_undecided() {
+        let foreign: Vec<u8> = (0..BLOCK_BYTES).map(|at| (at * 31 % 251) as u8).collect();
+        for bytes in [vec![0; BLOCK_BYTES], vec![255; BLOCK_BYTES], foreign] {
+            let contents = Contents::read(&bytes, RUN, LBN, 100);
+            let of = |meanwhile| judge(&contents, RUN, LBN, LAST, meanwhile);
+            assert_eq!(of(Meanwhile::Cleared), Verdict::Undecided);
+            assert_eq!(of(Meanwhile::Written), Verdict::Wrong(Kind::Blank), "a write leaves a stamp");
+            assert_eq!(of(Meanwhile::Nothing), Verdict::Wrong(Kind::Blank));
+        }
+        let contents = Contents::read(&block(RUN, LBN, 19), RUN, LBN, 100);
+        assert_eq!(judge(&contents, RUN, LBN, LAST, Meanwhile::Cleared), Verdict::Wrong(Kind::Stale));
     }
 }

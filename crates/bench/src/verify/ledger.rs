@@ -53,6 +53,8 @@ pub(super) struct Ledger {
     state: Option<StateFile>,
     is_in_file: bool,
     heeds_flushes: AtomicBool,
+    /// A write of zeroes or a discard was issued.
+    clears: AtomicBool,
     /// An audit requires this instead of checking a run: every acknowledged write, or those that a flush covers.
     audit: Option<Required>,
     /// The last sequence number that was given to a write.
@@ -80,6 +82,7 @@ impl Ledger {
             state,
             is_in_file,
             heeds_flushes: AtomicBool::new(true),
+            clears: AtomicBool::new(false),
             audit: None,
             sequence: AtomicU64::new(0),
             flushed_below: AtomicU64::new(0),
@@ -201,10 +204,16 @@ impl Ledger {
             Operation::Discard => Word::ANY,
             _ => return true,
         };
+        self.clears.store(true, Ordering::Release);
         for at in lbn..lbn + blocks {
             self.word_of(at).fetch_or(flag, Ordering::AcqRel);
         }
         true
+    }
+
+    /// Returns true if a write of zeroes or a discard was issued so far.
+    pub(super) fn clears(&self) -> bool {
+        self.clears.load(Ordering::Acquire)
     }
 
     /// A sequence number for a write of a thread that has no write under way which is older.

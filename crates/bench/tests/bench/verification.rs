@@ -257,8 +257,13 @@ fn nothing_is_found_in_files_under_many_threads() {
     let file = tempfile::NamedTempFile::new().unwrap();
     file.as_file().set_len(1 << 20).unwrap();
     let path = file.path().to_str().unwrap();
-    // The file keeps the stamps of the first run, so the second needs a number of its own.
-    for (run_number, kind) in [(1, "io_uring:"), (2, "psync:")] {
+    let written = "random,size=512B:1+4KiB:4+64KiB:1,read=50%,closed=32,requests=20000";
+    // Blocks that are cleared while they are read.
+    let cleared =
+        "random,size=512B:1+4KiB:4+64KiB:1,read=50%,discard=8%,write_zeroes=8%,closed=32,requests=20000";
+    let runs = [("io_uring:", written), ("psync:", written), ("io_uring:", cleared), ("psync:", cleared)];
+    // The file keeps the stamps of the runs before, so each needs a number of its own.
+    for (run_number, (kind, line)) in (1..).zip(runs) {
         let address = format!("{kind}{path}");
         let options = seeklab_bench::target::TargetOptions { direct: false, ..options(16) };
         let Ok(first) = open(&address, Clock::start(), &options) else { continue };
@@ -266,7 +271,6 @@ fn nothing_is_found_in_files_under_many_threads() {
             Verification::new(&VerifyOptions { run: run_number, ..verify_options() }, &*first, &address, 2)
                 .unwrap();
         let targets = (0..2).map(|_| open(&address, Clock::start(), &options).unwrap()).collect();
-        let line = "random,size=512B:1+4KiB:4+64KiB:1,read=50%,closed=32,requests=20000";
         run(&verification, targets, line, 4, StreamPlan::default());
         let findings = verification.findings();
         assert_no_alarm(&findings);

@@ -35,7 +35,8 @@ pub struct VerificationFigures {
     pub checked_blocks: u64,
     /// Blocks of these that the run had not written.
     pub unwritten_blocks: u64,
-    /// Blocks that were found torn or corrupt while a write to them was under way, which may tear them.
+    /// Blocks that were found torn or corrupt while a write to them was under way, which may tear them, or blank while they may
+    /// have been cleared.
     pub undecided_blocks: u64,
     /// Blocks with a write whose connection was cut before a later write was acknowledged. A server may carry it out late.
     pub overtaken_blocks: u64,
