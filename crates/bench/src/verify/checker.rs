@@ -120,7 +120,8 @@ impl Checker {
         for ((lbn, block), word) in (request.lbn..).zip(blocks.clone()).zip(words) {
             let word = Word(*word);
             let contents = Contents::read(block, shape.run, lbn, newest);
-            let meanwhile = match (self.ledger.word(lbn).0 ^ word.0) & !Word::SEEN {
+            let change = (self.ledger.word(lbn).0 ^ word.0) & !Word::SEEN;
+            let meanwhile = match change | word.flags(Word::BUSY) {
                 0 => Meanwhile::Nothing,
                 _ if self.ledger.clears() => Meanwhile::Cleared,
                 _ => Meanwhile::Written,
