@@ -1,20 +1,19 @@
 //! Closed load: a population on a device with a service law.
 //!
-//! Without think time all members are at the device, so it completes what the law gives for that number. With think
-//! time, a law that does not depend on the queue is taken through mean value analysis with the residual service time
-//! `E[S²] / (2 E[S])` of the request in service [Reiser 1979]; any other law through birth and death.
+//! Without think time all members are at the device, so it completes what the law gives for that number. With exponential think
+//! times, one server whose law does not depend on the queue is a finite source [Takács 1962]; one whose law does is followed from
+//! departure to departure, up to 512 members. Several servers, larger populations and limits are birth and death with the
+//! rates of the law, as if service times were exponential.
 //!
 //! # References
-//! - [Reiser 1979] M. Reiser, *A queueing network analysis of computer communication networks with window flow control*,
-//!   IEEE Transactions on Communications 27(8), 1979.
+//! - [Takács 1962] L. Takács, *Introduction to the Theory of Queues*, Oxford University Press, 1962.
 
 use seeklab_devices::service_law::ServiceLaw;
 
 use crate::error::{EstimateError, check_not_negative, check_positive};
 use crate::method::{Estimate, Method, Quantiles, SHARES};
 use crate::moments::ServiceMoments;
-use crate::open::moments;
-use crate::queueing::{Population, Steady, finite_population};
+use crate::queueing::{Population, Steady, finite_departures, finite_population, finite_source};
 
 /// Estimate of a closed population.
 ///
@@ -26,15 +25,11 @@ pub fn closed(population: Population, law: &ServiceLaw) -> Result<Estimate, Esti
     check_not_negative("think_mean_s", think_mean_s)?;
     let saturation = law.saturation_per_s();
     let members_f = f64::from(members);
-    let alone = moments(&law.points[0].service);
-    let is_constant = law.points.len() == 1 && law.servers <= 1.0;
     let rate = |n: u32| (1.0 / law.mean_s(f64::from(n))).min(saturation);
     let (method, steady) = if think_mean_s <= 0.0 {
         (Method::Closed, finite_population(population, rate)?)
-    } else if is_constant && law.limits.is_empty() {
-        (Method::FinitePopulation, with_residual_service(population, alone))
     } else {
-        (Method::FinitePopulation, finite_population(population, rate)?)
+        (Method::FinitePopulation, thinking(population, law, rate)?)
     };
     let at = law.points.iter().find(|point| point.outstanding == members);
     let quantiles_s = match at.and_then(|point| point.response.as_ref()) {
@@ -56,29 +51,42 @@ pub fn closed(population: Population, law: &ServiceLaw) -> Result<Estimate, Esti
     })
 }
 
-/// Mean value analysis of one station in order of arrival whose service times are not exponential.
-fn with_residual_service(population: Population, service: ServiceMoments) -> Steady {
-    let residual_s = service.second_moment_s2() / (2.0 * service.mean_s);
-    let (mut outstanding, mut utilisation) = (0.0, 0.0);
-    let (mut response_s, mut throughput) = (service.mean_s, 0.0);
-    for member in 1..=population.members {
-        response_s = service.mean_s * (1.0 + outstanding - utilisation) + utilisation * residual_s;
-        throughput = f64::from(member) / (population.think_mean_s + response_s);
-        utilisation = (throughput * service.mean_s).min(1.0);
-        outstanding = throughput * response_s;
+/// Members that are followed from departure to departure, at most.
+const FOLLOWED_MEMBERS_MAX: u32 = 512;
+
+/// Service times of a law that stand for a distribution.
+const TIMES: u32 = 64;
+
+/// Means of a population that thinks.
+fn thinking(
+    population: Population,
+    law: &ServiceLaw,
+    rate: impl Fn(u32) -> f64,
+) -> Result<Steady, EstimateError> {
+    let one_server = law.servers <= 1.0 && law.limits.is_empty() && law.mean_s(1.0) > 0.0;
+    let is_constant = law.points.len() == 1 && law.after_idle.is_none();
+    if one_server && is_constant {
+        let service = &law.points[0].service;
+        finite_source(population, service.mean_s(), |rate_per_s| service.transform_complement(rate_per_s))
+    } else if one_server && population.members <= FOLLOWED_MEMBERS_MAX {
+        finite_departures(population, |outstanding| match &law.after_idle {
+            Some(service) if outstanding == 0 => midpoints(|share| service.quantile_s(share)),
+            // A closed run chooses among one less than it keeps outstanding.
+            _ => midpoints(|share| law.quantile_s(f64::from(outstanding) + 1.0, share)),
+        })
+    } else {
+        finite_population(population, rate)
     }
-    Steady {
-        throughput_per_s: throughput,
-        utilisation,
-        queue_time_mean_s: (response_s - service.mean_s).max(0.0),
-        response_mean_s: response_s,
-        outstanding_mean: outstanding,
-    }
+}
+
+/// Times with equal shares.
+fn midpoints(quantile_s: impl Fn(f64) -> f64) -> Vec<f64> {
+    (0..TIMES).map(|place| quantile_s((f64::from(place) + 0.5) / f64::from(TIMES))).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use seeklab_devices::service_law::{LawOrigin, ServiceTimes};
+    use seeklab_devices::service_law::{LawOrigin, LawPoint, ServiceTimes};
 
     use super::*;
 
@@ -93,6 +101,43 @@ mod tests {
         assert!((estimate.steady.throughput_per_s - 100.0).abs() < 1e-9, "{estimate:?}");
         assert!((estimate.steady.response_mean_s - 0.08).abs() < 1e-12);
         assert_eq!((estimate.steady.utilisation, estimate.method), (1.0, Method::Closed));
+    }
+
+    #[test]
+    fn throughput_keeps_the_asymptotic_bound() {
+        for (members, think_mean_s) in [(2, 0.001), (4, 0.01), (3, 0.02), (24, 0.1), (64, 0.5)] {
+            let population = Population { members, think_mean_s };
+            let steady = closed(population, &law(ServiceTimes::constant(0.01))).unwrap().steady;
+            let bound = (f64::from(members) / (think_mean_s + 0.01)).min(100.0);
+            assert!(steady.throughput_per_s <= bound + 1e-9, "{members}: {steady:?}");
+        }
+    }
+
+    #[test]
+    fn service_that_grows_with_the_queue_is_followed_from_departure_to_departure() {
+        let point = |outstanding, time_s| LawPoint {
+            outstanding,
+            service: ServiceTimes::constant(time_s),
+            response: None,
+        };
+        let base = law(ServiceTimes::constant(0.01));
+        let law = |last_s| ServiceLaw { points: vec![point(1, 0.01), point(8, last_s)], ..base.clone() };
+        let population = Population { members: 8, think_mean_s: 0.05 };
+        let constant = closed(population, &base).unwrap().steady;
+        let same = closed(population, &law(0.01)).unwrap().steady;
+        assert!(
+            (same.response_mean_s / constant.response_mean_s - 1.0).abs() < 1e-9,
+            "{same:?} {constant:?}"
+        );
+        // Of two members, the second is chosen as one of two that a closed run keeps outstanding: 2 ms, and 10 ms after idle times.
+        let pair = ServiceLaw { points: vec![point(1, 0.01), point(2, 0.002)], ..base.clone() };
+        let found = closed(Population { members: 2, think_mean_s: 0.01 }, &pair).unwrap().steady;
+        let (after_idle, after_busy) = (1.0 - (-1.0_f64).exp(), 1.0 - (-0.2_f64).exp());
+        let busy = after_idle / (1.0 - after_busy + after_idle);
+        let interval_s = (1.0 - busy) * (0.005 + 0.01) + busy * 0.002;
+        assert!((found.throughput_per_s * interval_s - 1.0).abs() < 1e-9, "{found:?}");
+        let faster = closed(population, &law(0.005)).unwrap().steady;
+        assert!(faster.response_mean_s < 0.8 * constant.response_mean_s, "{faster:?} {constant:?}");
     }
 
     #[test]

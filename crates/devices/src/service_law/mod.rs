@@ -127,6 +127,12 @@ impl ServiceLaw {
         (1.0 - weight) * before.service.variance_s2() + weight * next.service.variance_s2()
     }
 
+    /// Service time, in seconds, that a share of the requests, below 1, does not exceed with a number outstanding.
+    pub fn quantile_s(&self, outstanding: f64, share: f64) -> f64 {
+        let (before, next, weight) = self.around(outstanding);
+        (1.0 - weight) * before.service.quantile_s(share) + weight * next.service.quantile_s(share)
+    }
+
     /// Outstanding requests from which on the law stays the same.
     pub fn constant_from(&self) -> u32 {
         self.points.last().map_or(1, |point| point.outstanding)

@@ -157,6 +157,19 @@ impl ServiceTimes {
         }
     }
 
+    /// Mean of `1 − exp(−r S)` over the times S: the chance that an event with the rate r, per second, happens meanwhile. It is
+    /// 1 minus the Laplace transform.
+    pub fn transform_complement(&self, rate_per_s: f64) -> f64 {
+        match self {
+            Self::Constant { time_s } => -(-rate_per_s * time_s).exp_m1(),
+            Self::Exponential { mean_s } => rate_per_s * mean_s / (1.0 + rate_per_s * mean_s),
+            Self::Sample(sample) => {
+                let sum: f64 = sample.sorted_s.iter().map(|time| -(-rate_per_s * time).exp_m1()).sum();
+                sum / sample.sorted_s.len() as f64
+            }
+        }
+    }
+
     /// The same times multiplied by a factor.
     #[must_use]
     pub fn scaled(&self, factor: f64) -> Self {
@@ -203,6 +216,14 @@ mod tests {
         near(ServiceTimes::constant(2.0).mean_shortfall_s(2.5), 0.5);
         near(ServiceTimes::constant(2.0).shortfall_integral_s2(2.5), 0.125);
         assert_eq!(times.mean_shortfall_s(-1.0), 0.0);
+    }
+
+    #[test]
+    fn events_happen_during_a_time_as_its_transform_tells() {
+        let half = std::f64::consts::LN_2;
+        near(ServiceTimes::constant(2.0).transform_complement(half / 2.0), 0.5);
+        near(ServiceTimes::Exponential { mean_s: 2.0 }.transform_complement(1.5), 0.75);
+        near(ServiceTimes::sample(vec![0.0, half, 2.0 * half]).transform_complement(1.0), (0.5 + 0.75) / 3.0);
     }
 
     #[test]

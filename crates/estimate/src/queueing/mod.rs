@@ -10,7 +10,9 @@
 //! | [`departure_chain`] | Poisson | one, service depends on the queue |
 //! | [`buffered_writes`] | Poisson | one, with a write buffer that is written to the media behind it |
 //! | [`reordered_response_times`] | Poisson | one, service depends on the queue, any order |
-//! | [`finite_population`] | members that think | rate depends on the queue |
+//! | [`finite_population`] | members that think | rate depends on the queue, exponential |
+//! | [`finite_source`] | members that think | one, any distribution |
+//! | [`finite_departures`] | members that think | one, service depends on the queue |
 //! | [`mean_value_analysis`], [`asymptotic_bounds`], [`balanced_bounds`] | members that think | a network |
 //! | [`Lindley`] | those of a trace | one, any times |
 //! | [`operational_laws`], [`OperationalPass`] | those of a trace | unknown |
@@ -31,6 +33,7 @@
 //!   Proceedings of the Cambridge Philosophical Society 58(1), 1962.
 //! - [Bowling et al. 2009] S. R. Bowling, M. T. Khasawneh, S. Kaewkuekool, B. R. Cho, *A logistic approximation to the
 //!   cumulative normal distribution*, Journal of Industrial Engineering and Management 2(1), 2009.
+//! - [Takács 1962] L. Takács, *Introduction to the Theory of Queues*, Oxford University Press, 1962.
 //! - [Panjer 1981] H. H. Panjer, *Recursive evaluation of a family of compound distributions*, ASTIN Bulletin 12(1), 1981.
 //! - [Reiser & Lavenberg 1980] M. Reiser, S. S. Lavenberg, *Mean-value analysis of closed multichain queueing networks*,
 //!   Journal of the ACM 27(2), 1980.
@@ -40,7 +43,9 @@ mod batches;
 mod bounds;
 mod buffered_writes;
 mod departures;
+mod finite_departures;
 mod finite_population;
+mod finite_source;
 mod lindley;
 mod mg1;
 mod mm1;
@@ -56,7 +61,9 @@ pub use batches::{BatchSizes, mxg1};
 pub use bounds::{ThroughputBounds, asymptotic_bounds, balanced_bounds};
 pub use buffered_writes::{BufferedSteady, OperationTimes, buffered_saturation_per_s, buffered_writes};
 pub use departures::{DepartureChain, QueueDependentService, departure_chain};
+pub use finite_departures::finite_departures;
 pub use finite_population::{Population, finite_population};
+pub use finite_source::finite_source;
 pub use lindley::{Lindley, ServedArrival};
 pub use mg1::mg1;
 pub use mm1::{mm1, mm1_response_quantile_s};

