@@ -12,12 +12,12 @@ measure      runs each workload without a trace, in an order drawn from the seed
              prediction is missing: a prediction is on disk before the first run of what it predicts.
 table        prints the tables as Markdown: elapsed times and their changes, and the rows of each own configuration.
 
-record and measure need root, FUSE, loop devices and tracefs, and PostMark for the workload of this name.
+record and measure need root, FUSE, loop devices and tracefs, and PostMark, gcc, make, xz and sqlite3.
 
 The host is small: 8 MiB of the device may be dirty, and writeback is not throttled. The command has one processor: ext4 gives new
 files places by processor, so a command that moves between two of them writes its files alternately to two places, and a copy
 takes up to 1.8 times as long. How often it moves depends on what else the machine does. The host's scheduler is `none`, so
-that the emulated disk orders the requests. ext2 has no journal.
+that the emulated disk orders the requests. The file system is ext2, which has no journal, and ext4 for the database.
 Settings: SEEKLAB (the program).
 """
 
@@ -30,6 +30,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -44,16 +45,52 @@ done
 
 POSTMARK = "printf 'set number %d\\nset transactions %d\\nset seed 5\\nset location .\\nrun\\nquit\\n' > load"
 
-# Name: setup, command.
+# A C program of 96 files with a header each, spread over twelve folders.
+PROGRAM = """
+for file in $(seq 96); do
+    folder=part$((file % 12)); mkdir -p $folder
+    (echo "#define LIMIT $file"; for line in $(seq 200); do echo "/* limit of counter $line in file $file */"; done) > $folder/$file.h
+    (echo "#include <$file.h>"; for line in $(seq 60); do echo "int f${file}_$line(int a) { return a % LIMIT + $line; }"; done) > $folder/$file.c
+done
+printf 'OBJECTS = $(patsubst %%.c,%%.o,$(wildcard part*/*.c))\nall.a: $(OBJECTS)\n\tar rc $@ $^\n%%.o: %%.c\n\tgcc -O0 -I$(<D) -c -o $@ $<\n' > Makefile
+"""
+
+# 60 transactions of eight rows each in a table of 20,000, each of them synchronous.
+ROWS = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 20000) insert into t select i, hex(randomblob(100)) from n;"
+DATABASE = f"""
+sqlite3 db 'pragma journal_mode=delete; create table t (id integer primary key, v text); {ROWS}'
+for transaction in $(seq 60); do
+    echo 'begin;'
+    for row in $(seq 8); do echo "update t set v = '$transaction-$row' where id = $(((transaction * 7919 + row * 104729) % 20000 + 1));"; done
+    echo 'commit;'
+done > load
+"""
+
+
+@dataclass
+class Workload:
+    """A command in a new file system, which `setup` fills."""
+    setup: str
+    command: str
+    file_system: str = "ext2"
+    mount_options: str = ""
+
+
+TEXT = "head -c 12M /dev/urandom | base64 -w 0 > in"
+
 WORKLOADS = {
-    "copy": (TREE % (20, "a", 40, 60000, "a"), "cp -r a b"),
-    "copies": (
+    "copy": Workload(TREE % (20, "a", 40, 60000, "a"), "cp -r a b"),
+    "copies": Workload(
         "".join(TREE % (8, name, 40, 60000, name) for name in "abcd"),
         "for tree in a b c d; do cp -r $tree copy-of-$tree & done; wait",
     ),
-    "postmark": (POSTMARK % (4000, 4000), "postmark load > /dev/null"),
-    "remove": (TREE % (20, "a", 60, 20000, "a"), "rm -r a"),
-    "compress": ("head -c 24M /dev/urandom | base64 -w 0 > in", "gzip -1 < in > out"),
+    "postmark": Workload(POSTMARK % (4000, 4000), "postmark load > /dev/null"),
+    # Names are removed on the disk before a call returns, as in the paper.
+    "remove": Workload(TREE % (10, "a", 60, 20000, "a"), "rm -r a", mount_options="dirsync"),
+    "compress": Workload(TEXT, "xz -1 < in > out"),
+    "uncompress": Workload(TEXT + " && xz -1 in", "unxz < in.xz > out"),
+    "build": Workload(PROGRAM, "make -j4 -s"),
+    "database": Workload(DATABASE, "sqlite3 db < load", file_system="ext4"),
 }
 
 # Name: device, scheduler.
@@ -70,12 +107,13 @@ IO_WAITS = ("data_read_s", "metadata_read_s", "write_s", "flush_s", "journal_s",
 
 def run(workload, configuration, extra):
     """Runs a workload once, and returns the figures of its only repetition."""
-    setup, command = WORKLOADS[workload]
+    work = WORKLOADS[workload]
     device, scheduler = CONFIGURATIONS[configuration]
     result = subprocess.run(
-        [SEEKLAB, "run", device, "--scheduler", scheduler, "--fs", "ext2", "--size", "1000MiB", "--setup", setup,
+        [SEEKLAB, "run", device, "--scheduler", scheduler, "--fs", work.file_system,
+         "--mount-options", work.mount_options, "--size", "1000MiB", "--setup", work.setup,
          "--host-scheduler", "none", "--dirty-limit", "8MiB", "--wbt", "off", "--cpus", "1", "--quiet", "--json", *extra,
-         "--", "sh", "-ec", command],
+         "--", "sh", "-ec", work.command],
         stdout=subprocess.PIPE, check=False)
     if result.returncode != 0:
         sys.exit(f"{workload}, {configuration}: seeklab run exited with {result.returncode}")

@@ -16,7 +16,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from statistics import mean
 
@@ -51,12 +50,11 @@ def emulated(binary, folder, device, workload, arguments, seed):
     socket = folder / "disk.sock"
     socket.unlink(missing_ok=True)
     command = [binary, "serve", device, "--nbd", f"unix:{socket}", "--json", "--seed", str(seed)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         try:
-            while not socket.exists():
-                if server.poll() is not None:
-                    sys.exit(f"{' '.join(command)}: ended with {server.returncode}")
-                time.sleep(0.05)
+            # It tells when it is ready, and ends its output when it ends.
+            if not any("is ready" in line for line in server.stderr):
+                sys.exit(f"{' '.join(command)}: ended with {server.wait()}")
             target = f"nbd+unix:///?socket={socket}"
             figures = measure(binary, folder, target, workload, arguments, seed)
         finally:
