@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
 
 use serde_json::Value;
 
@@ -99,10 +100,11 @@ fn connection_over_tls_is_remade_without_a_finding() {
     lines.next().unwrap().unwrap();
     drop(server);
     let _server = serve();
-    // The rest is read, so that it ends.
-    lines.for_each(drop);
+    // Both outputs are read, so that neither keeps it waiting.
+    let rest = thread::spawn(move || lines.for_each(drop));
     let mut text = String::new();
     child.0.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    rest.join().unwrap();
     let figures: Value = serde_json::from_str(&text).unwrap();
     assert!(figures["reconnections"].as_u64() >= Some(1), "{figures:#}");
     let ended = figures["requests"].as_u64().unwrap() + figures["failed_requests"].as_u64().unwrap();

@@ -4,6 +4,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::net::UnixListener;
 use std::process::{Child, Command, Stdio};
+use std::thread;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -135,9 +136,10 @@ fn killed_server_of_a_disk_costs_no_acknowledged_write() {
     lines.next().unwrap().unwrap();
     drop(server);
     let _server = serve(&bench, "writable=on");
-    // The rest is read, so that it ends.
-    lines.for_each(drop);
+    // Both outputs are read, so that neither keeps it waiting.
+    let rest = thread::spawn(move || lines.for_each(drop));
     let figures = document(&mut child.0);
+    rest.join().unwrap();
     assert!(figures["reconnections"].as_u64() >= Some(1), "{figures:#}");
     assert!(figures["errors"].as_u64() >= Some(1), "{figures:#}");
     let ended = figures["requests"].as_u64().unwrap() + figures["failed_requests"].as_u64().unwrap();
@@ -171,8 +173,10 @@ fn stopped_server_of_a_disk_does_not_keep_the_report_back() {
     let mut lines = BufReader::new(child.0.stderr.take().unwrap()).lines();
     lines.next().unwrap().unwrap();
     server.signal(Signal::STOP);
-    lines.for_each(drop);
+    // Both outputs are read, so that neither keeps it waiting.
+    let rest = thread::spawn(move || lines.for_each(drop));
     let figures = document(&mut child.0);
+    rest.join().unwrap();
     assert_eq!(child.0.wait().unwrap().code(), Some(1), "{figures:#}");
     server.signal(Signal::CONT);
     let statuses = &figures["statuses"];
