@@ -270,7 +270,7 @@ pub enum Rejected {
         queue_depth: u32,
     },
     /// The request names a device that is not there.
-    #[error("device {device}, but there are {devices} (0 to {})", devices - 1)]
+    #[error("device {device}, which is none of the {devices} devices")]
     NoSuchDevice {
         /// Device that the request names.
         device: u16,

@@ -86,6 +86,17 @@ pub trait DeviceKind: fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// Returns the number of each of so many children, of a kind that hands requests on by the number that they carry.
+    ///
+    /// # Errors
+    /// Numbers that do not fit the children.
+    fn device_numbers(
+        _blueprint: &Self::Blueprint,
+        _children: usize,
+    ) -> Result<Option<Vec<u16>>, DescriptionError> {
+        Ok(None)
+    }
+
     /// Its tracks, `None` if it has none.
     fn tracks(_blueprint: &Self::Blueprint, children: Vec<Option<Tracks>>) -> Option<Tracks> {
         only(children).flatten()
@@ -201,6 +212,7 @@ pub(crate) trait Declared: fmt::Debug + Send + Sync {
     ) -> Result<Box<dyn Device>, DescriptionError>;
     fn capabilities(&self, children: Vec<Capabilities>) -> Result<Capabilities, DescriptionError>;
     fn bare(&self, children: &[Capabilities]) -> Option<Arc<dyn Declared>>;
+    fn device_numbers(&self, children: usize) -> Result<Option<Vec<u16>>, DescriptionError>;
     fn tracks(&self, children: Vec<Option<Tracks>>) -> Result<Option<Tracks>, DescriptionError>;
     fn power_loss(&self, children: Vec<Option<PowerLossParameters>>) -> Option<PowerLossParameters>;
     fn check_served(&self, size: ByteSize) -> Result<(), DescriptionError>;
@@ -261,6 +273,10 @@ impl<K: DeviceKind> Declared for Typed<K> {
     fn bare(&self, children: &[Capabilities]) -> Option<Arc<dyn Declared>> {
         let parameters = K::bare(&self.parameters, children)?;
         Some(Arc::new(Self { parameters, blueprint: OnceLock::new() }))
+    }
+
+    fn device_numbers(&self, children: usize) -> Result<Option<Vec<u16>>, DescriptionError> {
+        K::device_numbers(self.blueprint()?, children)
     }
 
     fn tracks(&self, children: Vec<Option<Tracks>>) -> Result<Option<Tracks>, DescriptionError> {

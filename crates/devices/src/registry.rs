@@ -29,11 +29,12 @@ kinds! {
     queue,
     limit,
     fault,
+    bank,
 }
 
 /// The kind of that name, `None` if there is none.
 pub(crate) fn find(name: &str) -> Option<&'static Kind> {
-    KINDS.iter().chain(only_in_tests()).find(|kind| kind.name == name)
+    KINDS.iter().find(|kind| kind.name == name)
 }
 
 /// The kind of that name.
@@ -55,19 +56,4 @@ pub(crate) fn described(kind: &str, parameters: &impl Serialize) -> Result<Table
     let mut table = table.map_err(|error| DescriptionError::invalid("", error.to_string()))?;
     table.insert("kind".to_owned(), kind.into());
     Ok(table)
-}
-
-#[cfg(not(test))]
-const fn only_in_tests() -> &'static [Kind] {
-    &[]
-}
-
-#[cfg(test)]
-mod pair;
-
-/// A kind with several children, which no kind of the list has yet.
-#[cfg(test)]
-fn only_in_tests() -> &'static [Kind] {
-    static PAIR: [Kind; 1] = [Kind::of::<pair::Definition>()];
-    &PAIR
 }

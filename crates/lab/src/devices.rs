@@ -230,11 +230,20 @@ impl Resolved {
         self.queue
     }
 
-    /// One instance for each device number that occurs, made when it first does.
+    /// One instance for each device number that occurs, made when it first does; or the devices of a description that has
+    /// several with numbers.
     ///
     /// # Errors
     /// As [`build`](Self::build).
     pub fn build_bank(&self, seed: Seed) -> Result<Bank, Failure> {
+        if let Some(numbers) = self.description.device_numbers()? {
+            let numbered = numbers.into_iter().zip(self.description.children());
+            let built = numbered.map(|(number, description)| {
+                let one = Self { description: description.clone(), ..self.clone() };
+                Ok((number, one.build(seed, &format!("disk{number}"))?))
+            });
+            return Ok(Bank::numbered(built.collect::<Result<_, Failure>>()?));
+        }
         let first = self.build(seed, "disk0")?;
         let this = self.clone();
         Ok(Bank::growing(first, move |number| {

@@ -77,6 +77,15 @@ impl Description {
         &self.children
     }
 
+    /// Returns the number of each of its [devices](Self::children), of a kind that hands requests on by the number that they
+    /// carry; `None` of any other kind.
+    ///
+    /// # Errors
+    /// Numbers that do not fit the devices.
+    pub fn device_numbers(&self) -> Result<Option<Vec<u16>>, DescriptionError> {
+        self.parameters.device_numbers(self.children.len()).map_err(|error| self.place(error))
+    }
+
     /// Builds the device; `name` begins the names of its random streams. An only child takes the same name, one of
     /// several its own behind it.
     ///

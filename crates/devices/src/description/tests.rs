@@ -171,7 +171,7 @@ fn layered_description_is_saved_with_all_headers() {
 
 #[test]
 fn several_children_take_names_of_their_own() {
-    let text = "kind = \"pair\"\n[[devices]]\nbase = \"exponential\"\n[[devices]]\nname = \"b\"\n\
+    let text = "kind = \"bank\"\n[[devices]]\nbase = \"exponential\"\n[[devices]]\nname = \"b\"\n\
                 kind = \"queue\"\n[devices.device]\nbase = \"exponential\"\n";
     let pair = parse(text);
     assert_eq!(parse(&pair.to_toml()).to_toml(), pair.to_toml());
@@ -193,20 +193,20 @@ fn several_children_take_names_of_their_own() {
     pair.set("devices[1].device.service_time", "5ms").unwrap();
     assert_eq!(pair.children()[1].validated(), "changed: service_time");
     let refused = |text: &str| error(text);
-    assert_eq!(refused("kind = \"pair\"\n"), "x.toml: devices: is missing\nhint: none");
+    assert_eq!(refused("kind = \"bank\"\n"), "x.toml: devices: is missing\nhint: none");
     assert_eq!(
-        refused("kind = \"pair\"\ndevices = []\n"),
+        refused("kind = \"bank\"\ndevices = []\n"),
         "x.toml, line 2: devices: is empty\nhint: allowed: at least 1 device"
     );
     assert_eq!(
         refused(
-            "kind = \"pair\"\n[[devices]]\nbase = \"immediate\"\nname = \"1\"\n[[devices]]\nbase = \"immediate\"\n"
+            "kind = \"bank\"\n[[devices]]\nbase = \"immediate\"\nname = \"1\"\n[[devices]]\nbase = \"immediate\"\n"
         ),
         "x.toml, line 5: devices[1].name: `1` stands twice\nhint: allowed: a different name for each device"
     );
     assert_eq!(
         refused(
-            "kind = \"pair\"\n[[devices]]\nkind = \"constant\"\nblock_size = \"512\"\ncapacity_blocks = 1\n"
+            "kind = \"bank\"\n[[devices]]\nkind = \"constant\"\nblock_size = \"512\"\ncapacity_blocks = 1\n"
         ),
         "x.toml, line 4: devices[0].block_size: `512` has no unit\nhint: write a size, for example \"512B\" or \"512KiB\""
     );

@@ -1,4 +1,4 @@
-//! Several devices side by side, one for each device number of a trace.
+//! Several devices side by side, one for each device number of a trace: alike, or each with a description of its own.
 //!
 //! A step costs what the device that acts costs: the next events of all devices stand in a heap, which is brought up to
 //! date for the device that was handed a request or polled.
@@ -19,7 +19,7 @@ type Make = Arc<dyn Fn(u16) -> Box<dyn Device> + Send + Sync>;
 /// Index of a number without a device.
 const NONE: u32 = u32::MAX;
 
-/// Devices of one kind side by side; a request goes to the one whose number it carries.
+/// Devices side by side; a request goes to the one whose number it carries.
 pub struct Bank {
     /// In the order in which they were made, with their numbers.
     devices: Vec<(u16, Box<dyn Device>)>,
@@ -37,13 +37,24 @@ impl Bank {
     /// # Panics
     /// If there are no devices, or more than 65,536.
     pub fn new(devices: Vec<Box<dyn Device>>) -> Self {
-        let capabilities = devices.first().expect("a bank has at least one device").capabilities().clone();
+        let number = |number: usize| u16::try_from(number).expect("at most 65,536 devices");
+        Self::numbered(devices.into_iter().enumerate().map(|(at, device)| (number(at), device)).collect())
+    }
+
+    /// Returns a bank of the given devices with their numbers, each once. Requests to other numbers are rejected.
+    ///
+    /// # Panics
+    /// If there are no devices.
+    pub fn numbered(devices: Vec<(u16, Box<dyn Device>)>) -> Self {
+        let all = || devices.iter().map(|(_, device)| device.capabilities());
+        let capacity_blocks =
+            all().map(|one| one.capacity_blocks).max().expect("a bank has at least one device");
+        let first = all().next().expect("there is one").clone();
+        let capabilities = Capabilities { capacity_blocks, ..first };
         let (indices, events) = (Vec::with_capacity(devices.len()), Events::default());
         let mut bank =
             Self { devices: Vec::new(), indices, events, capabilities, make: None, watched: false };
-        for (number, device) in devices.into_iter().enumerate() {
-            bank.add(u16::try_from(number).expect("at most 65,536 devices"), device);
-        }
+        devices.into_iter().for_each(|(number, device)| bank.add(number, device));
         bank
     }
 
@@ -134,7 +145,8 @@ impl Device for Bank {
         }
     }
 
-    /// Returns the capabilities of one device, because a request addresses blocks of one device.
+    /// Returns the capabilities of one device, because a request addresses blocks of one device, with the capacity of the
+    /// largest.
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }

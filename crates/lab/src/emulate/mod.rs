@@ -207,6 +207,13 @@ pub fn start(
     options: StartOptions,
     stop: &Stop,
 ) -> Result<Running, Failure> {
+    if device.description.device_numbers()?.is_some() {
+        return Err(Failure::new(format!(
+            "{}: several devices in one description are simulated, not emulated",
+            device.label()
+        ))
+        .hint("write one of its `[[devices]]` to a file of its own"));
+    }
     let session = session.clone();
     let model: Box<dyn Device> = match options.drives {
         1 => device.build(options.seed, "disk0")?,
