@@ -24,7 +24,7 @@ use seeklab_devices::table::Classes;
 use seeklab_lab::devices::Setup;
 use seeklab_lab::devices::customise;
 use seeklab_lab::failure::Failure;
-use seeklab_lab::fit::{FitOptions, Fitted, fit};
+use seeklab_lab::fit::{FitOptions, Fitted, PredictedPart, Split, fit};
 use seeklab_lab::run::{Outputs, run};
 use seeklab_lab::session::Session;
 use seeklab_lab::workload::{WorkloadOptions, resolve_workload};
@@ -120,7 +120,8 @@ fn measure_model(
             models: vec![model],
             device: None,
             capacity: None,
-            split,
+            split: Split::Share(split),
+            predicted: PredictedPart::Rest,
             is_open: false,
             allow_gaps: false,
             times_from: None,

@@ -30,7 +30,7 @@ use crate::emulate::EmulationResult;
 use crate::estimate::{EstimateFigures, JobsEstimateFigures, TraceEstimateFigures};
 use crate::experiment::ExperimentFigures;
 use crate::failure::Failure;
-use crate::fit::{FitResult, JobsFitResult, SweepResult};
+use crate::fit::{FitResult, JobsFitResult, SeveralFitResult, SweepResult};
 use crate::output::SCHEMA;
 use crate::points::PointsDocument;
 use crate::record::RecordResult;
@@ -86,6 +86,7 @@ pub const DOCUMENTS: &[Document] = &[
     document::<SystemCaptureResult>("capture-system", "capture --system"),
     document::<RecordResult>("record", "record"),
     document::<FitResult>("fit", "fit"),
+    document::<SeveralFitResult>("fit-devices", "fit --device all"),
     document::<SweepResult>("fit-sweep", "fit FIO.json"),
     document::<JobsFitResult>("fit-jobs", "fit TRACE.sys --as jobs"),
     document::<ComparisonSummary>("compare", "compare"),

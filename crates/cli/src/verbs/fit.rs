@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use seeklab_lab::crates::core::{ByteSize, Ratio, Seed};
+use seeklab_lab::crates::core::{ByteSize, Seed};
 use seeklab_lab::crates::devices::station::Feature;
 use seeklab_lab::crates::devices::table::Classes;
 use seeklab_lab::crates::learning::MODELS;
@@ -13,8 +13,8 @@ use seeklab_lab::failure::Failure;
 use seeklab_lab::fit::fio::is_fio;
 use seeklab_lab::fit::notes::{details, notes, statements, verdict};
 use seeklab_lab::fit::{
-    FitFiles, FitOptions, FitReport, FitResult, JobsFitFiles, Requirement, SweepFiles, TimesFrom, fit_file,
-    input_name, report,
+    FitFiles, FitOptions, FitReport, FitResult, JobsFitFiles, PredictedPart, Requirement, SeveralFitFiles,
+    SeveralFitResult, Split, SweepFiles, TimesFrom, fit_file, fit_several, input_name, report,
 };
 use seeklab_lab::fitted::aligned;
 use seeklab_lab::output::VERSION;
@@ -32,6 +32,7 @@ Examples:
   seeklab simulate prod.toml --workload random,poisson=200/s
   seeklab run prod.toml --builtin postmark
   seeklab fit week.srt --device 0 --split 29% -o clone.toml
+  seeklab fit month.csv --device all --days 7 --predict all -o disks.toml     the protocol of Thornock et al. (1997)
   seeklab fit db.sys --as jobs -o mix.toml                 a recorded program as a stream of jobs
   seeklab fit depths.json sizes.json -o clone.toml         results of fio, where there is no trace
 
@@ -56,7 +57,7 @@ pub(crate) struct Arguments {
         value_name = "KIND",
         value_enum,
         conflicts_with_all = [
-            "model", "device", "capacity", "split", "open", "allow_gaps", "times_from", "no_limits", "without", "length_classes",
+            "model", "device", "capacity", "split", "days", "predict", "open", "allow_gaps", "times_from", "no_limits", "without", "length_classes",
             "queue_classes", "distance_classes", "seed", "report", "require", "evaluated",
         ]
     )]
@@ -76,15 +77,21 @@ pub(crate) struct Arguments {
     /// mean_pct, p99_pct, demerit_pct and class_pct, of the worst operation or behind the name of one, and out_of_range_pct
     #[arg(long, value_name = "FIGURE<=VALUE", value_delimiter = ',')]
     require: Vec<Requirement>,
-    /// Number of the device in the trace [default: the only device]
-    #[arg(long, value_name = "N")]
-    device: Option<u16>,
+    /// Number of the device in the trace, or `all` to fit all devices into one description [default: the only device]
+    #[arg(long, value_name = "N|all", value_parser = parse_device)]
+    device: Option<DeviceChoice>,
     /// Size of the device, for example 500GB [default: as the trace states, otherwise the highest block addressed]
     #[arg(long, value_name = "SIZE")]
     capacity: Option<ByteSize>,
-    /// Share of the trace's time to fit before the rest is predicted
-    #[arg(long, value_name = "SHARE", default_value = "50%", value_parser = parse_split)]
-    split: Ratio,
+    /// Share of the trace's time to fit before the prediction, or that time, for example 36h
+    #[arg(long, value_name = "SHARE|TIME", default_value = "50%", conflicts_with = "days")]
+    split: Split,
+    /// Days of the trace to fit before the prediction
+    #[arg(long, value_name = "N", value_parser = parse_days)]
+    days: Option<Split>,
+    /// Part of the trace to predict by models of the first part
+    #[arg(long, value_name = "PART", value_enum, default_value_t = PredictedName::Rest)]
+    predict: PredictedName,
     /// Predict with the recorded arrival times. By default, a request that followed a completion in the trace, or
     /// arrived at an idle device, does so in the prediction
     #[arg(long)]
@@ -163,9 +170,16 @@ impl Arguments {
         }
         let options = FitOptions {
             models: self.model.clone(),
-            device: self.device,
+            device: match self.device {
+                Some(DeviceChoice::Number(number)) => Some(number),
+                Some(DeviceChoice::All) | None => None,
+            },
             capacity: self.capacity,
-            split: self.split,
+            split: self.days.unwrap_or(self.split),
+            predicted: match self.predict {
+                PredictedName::Rest => PredictedPart::Rest,
+                PredictedName::All => PredictedPart::All,
+            },
             is_open: self.open,
             allow_gaps: self.allow_gaps,
             times_from: self.times_from.map(TimesFrom::from),
@@ -177,6 +191,23 @@ impl Arguments {
             left_out: LeftOut { limits: self.no_limits, features: self.without.clone() },
             seed: self.seed,
         };
+        if let Some(DeviceChoice::All) = self.device {
+            let of_one = [
+                ("--capacity", self.capacity.is_some()),
+                ("--report", self.report.is_some()),
+                ("--evaluated", self.evaluated.is_some()),
+                ("--require", !self.require.is_empty()),
+            ];
+            if let Some((flag, _)) = of_one.into_iter().find(|(_, is_given)| *is_given) {
+                return Err(Failure::new(format!(
+                    "{flag}: is of one device, and --device all fits all of them"
+                ))
+                .hint("choose one with --device N"));
+            }
+            let files =
+                SeveralFitFiles { trace: self.trace, reading: self.reading.options(), output: self.output };
+            return several(session, &files, &options, self.json);
+        }
         let files = FitFiles {
             trace: self.trace,
             reading: self.reading.options(),
@@ -195,6 +226,59 @@ impl Arguments {
     }
 }
 
+/// Devices of the trace that are fitted.
+#[derive(Debug, Clone, Copy)]
+enum DeviceChoice {
+    Number(u16),
+    All,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum PredictedName {
+    /// The requests behind the fitted part
+    Rest,
+    /// All requests, those of the fitted part among them
+    All,
+}
+
+/// Fits all devices of a trace.
+fn several(
+    session: &Session,
+    files: &SeveralFitFiles,
+    options: &FitOptions,
+    json: bool,
+) -> Result<(), Failure> {
+    let result = fit_several(session, files, options)?;
+    let printed = if json { print_json(&result) } else { print(&several_page(&result)) };
+    Delivery::of(session, printed).file(Some(&result.output), || result.description.to_string()).finish()
+}
+
+fn several_page(result: &SeveralFitResult) -> String {
+    let requests: u64 = result.devices.iter().map(|device| device.requests).sum();
+    let count = result.devices.len();
+    let heading = format!(
+        "{}: {count} devices, {requests} requests with response times; fitted to the first {:.0} % of the time, {} predicted",
+        result.trace.display(),
+        100.0 * result.split.as_f64(),
+        match result.predicted_part {
+            PredictedPart::Rest => "the others",
+            PredictedPart::All => "all",
+        }
+    );
+    let notes = result.devices.iter().flat_map(|device| {
+        let of_device = move |note: String| format!("note: device {}: {note}", device.device);
+        notes(device).into_iter().map(of_device)
+    });
+    let table = report::several(result);
+    let lines: String = std::iter::once(heading).chain(notes).map(|line| folded(&line, 2) + "\n").collect();
+    format!(
+        "{lines}\n{}{}\n\nwritten   {} (each device fitted to all of it)\n",
+        aligned(&table),
+        folded(&table.caption, 0),
+        result.output.display()
+    )
+}
+
 /// Returns the model of that name.
 fn model(name: &str) -> Result<&'static Model, String> {
     let names = || MODELS.iter().map(|model| model.name).collect::<Vec<_>>().join(", ");
@@ -206,13 +290,17 @@ fn feature(name: &str) -> Result<Feature, String> {
     Feature::from_name(name).ok_or_else(|| format!("there is no such feature; there are {}", names()))
 }
 
-/// Parses the share of the time to fit: more than 0 % and at most 100 %.
-fn parse_split(text: &str) -> Result<Ratio, String> {
-    let split: Ratio = text.parse().map_err(|error| format!("{error}"))?;
-    match split.as_f64() {
-        share if share > 0.0 && share <= 1.0 => Ok(split),
-        _ => Err("more than 0 % of the time, and at most 100 %, is allowed".to_owned()),
+fn parse_device(text: &str) -> Result<DeviceChoice, String> {
+    match text {
+        "all" => Ok(DeviceChoice::All),
+        number => {
+            number.parse::<u16>().map(DeviceChoice::Number).map_err(|error| format!("{error}; or `all`"))
+        }
     }
+}
+
+fn parse_days(text: &str) -> Result<Split, String> {
+    text.parse::<f64>().map_err(|error| format!("{error}")).and_then(Split::days)
 }
 
 fn page(result: &FitResult) -> String {
@@ -258,11 +346,14 @@ fn about(report: &FitReport) -> String {
 
 fn parts(result: &FitResult) -> Option<String> {
     let first = result.fit.evaluations.first()?;
+    let predicted = match result.fit.predicted_part {
+        PredictedPart::Rest => format!("the {} others predicted", first.predicted_requests),
+        PredictedPart::All => format!("all {} predicted", first.predicted_requests),
+    };
     Some(format!(
-        "fitted to {} requests in the first {:.0} % of the time, the {} others predicted",
+        "fitted to {} requests in the first {:.0} % of the time, {predicted}",
         first.fitted_requests,
         100.0 * result.split.as_f64(),
-        first.predicted_requests
     ))
 }
 

@@ -44,6 +44,7 @@ mod schema_check;
 mod schemas;
 mod serve;
 mod serve_block;
+mod several_devices;
 mod survive;
 mod sweeps;
 mod system_prediction;

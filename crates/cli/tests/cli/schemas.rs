@@ -121,6 +121,7 @@ fn documents_of_fits_conform_to_their_schemas() {
     for (name, arguments) in [
         ("fit", &["fit", "t.csv", "-o", "a.toml", "--model", "station,plain", "--report", "a.html"][..]),
         ("fit", &["fit", "t.csv", "-o", "b.toml", "--split", "100%"]),
+        ("fit-devices", &["fit", "t.csv", "-o", "d.toml", "--device", "all", "--predict", "all"]),
         ("fit", &["fit", "t.csv", "-o", "b.toml", "--open", "--without", "idle"]),
         ("fit-sweep", &["fit", results.to_str().unwrap(), "-o", "c.toml"]),
     ] {

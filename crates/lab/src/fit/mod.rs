@@ -5,6 +5,7 @@
 //!                                                 └─ after ─▶ devices, open, beside what was measured
 //!                                                           └▶ fits go on: the saved device is of all
 //! ```
+//! To predict all of the trace, the part before the split is read once more, before the second pass.
 
 mod capacity;
 mod choice;
@@ -16,6 +17,8 @@ pub mod report;
 mod reproduction;
 mod requirement;
 mod result;
+mod several;
+mod split;
 mod suitability;
 pub mod sweep;
 
@@ -23,14 +26,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use schemars::JsonSchema;
-use seeklab_core::{ByteSize, Duration, Ratio, Seed, TraceRecord};
+use seeklab_core::{ByteSize, Duration, Instant, Ratio, Seed, TraceRecord};
 use seeklab_devices::Description;
 use seeklab_devices::limit::{LimitSummary, limit_summaries};
 use seeklab_devices::table::Classes;
 use seeklab_learning::MODELS;
 use seeklab_learning::fit::{DeviceInfo, LeftOut, Model};
 use seeklab_traces::schema::Column;
-use seeklab_traces::{OpenTrace, ReadOptions};
+use seeklab_traces::{Metadata, OpenTrace, ReadOptions, Recorder};
 use serde::Serialize;
 use toml::Table;
 
@@ -42,7 +45,7 @@ use crate::trace_notes::reading;
 use capacity::Capacity;
 use passes::{choose_device, each_run, survey};
 use seeklab_learning::evaluation::{Evaluated, Evaluating};
-use seeklab_learning::survey::DeviceCounts;
+use seeklab_learning::survey::{DeviceCounts, Survey};
 
 pub use capacity::{AT_LEAST, CapacityOrigin};
 pub use choice::SavedBecause;
@@ -51,8 +54,10 @@ pub use requirement::{Requirement, RequirementCheck};
 pub use result::{FitFiles, FitResult, SweepFiles, SweepResult, fit_file, fit_results, input_name};
 pub use seeklab_learning::evaluation::{
     Evaluation, Figures, Lag, Likeness, Measured, OperationChange, OperationEvaluation, OperationMeans,
-    Quantile, QueueLength, RunLength, Slow, Times, sentence,
+    PooledPrediction, PredictedPart, Quantile, QueueLength, RunLength, Slow, Times, sentence,
 };
+pub use several::{SeveralFitFiles, SeveralFitResult, fit_several};
+pub use split::Split;
 pub use suitability::{Exception, Suitability};
 
 /// Options of a fit.
@@ -64,8 +69,10 @@ pub struct FitOptions {
     pub device: Option<u16>,
     /// Size of the device; as the trace states it if `None`.
     pub capacity: Option<ByteSize>,
-    /// Share of the time that is fitted before the rest is predicted.
-    pub split: Ratio,
+    /// Part that is fitted before the rest, or all, is predicted.
+    pub split: Split,
+    /// Part that is predicted.
+    pub predicted: PredictedPart,
     /// Predict with the recorded arrival times.
     pub is_open: bool,
     /// Fit a trace with rows that are far from all others, see [`arrival_gaps`](seeklab_analysis::arrival_gaps).
@@ -87,7 +94,8 @@ impl Default for FitOptions {
             models: MODELS.iter().collect(),
             device: None,
             capacity: None,
-            split: Ratio::new(0.5).expect("a half is a ratio"),
+            split: Split::default(),
+            predicted: PredictedPart::Rest,
             is_open: false,
             allow_gaps: false,
             times_from: None,
@@ -115,6 +123,8 @@ pub struct Fitted {
     pub description: Table,
     /// Report on the fitted requests and the prediction.
     pub report: FitReport,
+    /// Share of the time that was fitted before the prediction.
+    pub split: Ratio,
 }
 
 impl Fitted {
@@ -133,6 +143,8 @@ impl Fitted {
 pub struct FitReport {
     /// Number of the device in the trace.
     pub device: u16,
+    /// Part of the trace that was predicted.
+    pub predicted_part: PredictedPart,
     /// The model that is saved.
     pub saved_model: &'static str,
     /// Reason for which it is saved.
@@ -287,14 +299,35 @@ pub fn fit(
     session: &Session,
     open: &dyn Fn(&'static [Column]) -> Result<OpenTrace, Failure>,
     options: &FitOptions,
-    mut about: BTreeMap<String, String>,
+    about: BTreeMap<String, String>,
 ) -> Result<Fitted, Failure> {
     let name = about.get("trace").map_or("trace", String::as_str);
     let (survey, metadata) = survey(session, open(&passes::LOOKED_AT)?, name, options)?;
     let device = choose_device(&survey, options.device)?;
+    let span = survey.counts(device).span;
+    fit_device(session, open, options, &Surveyed { survey, metadata }, device, span, about)
+}
+
+/// A trace that was looked at.
+#[derive(Debug)]
+struct Surveyed {
+    survey: Survey,
+    metadata: Metadata,
+}
+
+/// Fits models to a device of a trace that was looked at. The split is of the time between the two of `span`.
+fn fit_device(
+    session: &Session,
+    open: &dyn Fn(&'static [Column]) -> Result<OpenTrace, Failure>,
+    options: &FitOptions,
+    Surveyed { survey, metadata }: &Surveyed,
+    device: u16,
+    span: (Instant, Instant),
+    mut about: BTreeMap<String, String>,
+) -> Result<Fitted, Failure> {
     let seen = survey.counts(device);
     let (first, last) = seen.span;
-    let boundary = first + Duration::from_ns_f64((last - first).as_ns() as f64 * options.split.as_f64());
+    let split = options.split.share(span);
     let times_from = TimesFrom::choose(options.times_from, metadata.is_captured(), &seen)?;
     let trace = opened(open, times_from)?;
     let block_size = trace.metadata().block_size;
@@ -305,16 +338,27 @@ pub fn fit(
         options.models.iter().map(|model| (model.begin)(options.classes)).collect();
     let mut fits = begun?;
     fits.iter_mut().for_each(|fit| fit.leave_out(&options.left_out));
-    let mut evaluating = Evaluating::from(boundary, device, options.seed, options.is_open);
+    let boundary = options.split.boundary(span);
+    let mut evaluating = Evaluating::from(boundary, options.predicted, device, options.seed, options.is_open);
+    let is_others = |record: &TraceRecord, recorder: Recorder| {
+        record.device != device || recorder.is_recorders_own(record)
+    };
+    // A request without a response time is neither fitted nor predicted: the device may never have received it.
+    let is_left_out =
+        |record: &TraceRecord, recorder| record.completion.is_none() || is_others(record, recorder);
+    if options.predicted == PredictedPart::All {
+        each_run(session, opened(open, times_from)?, "fitting the first part", |records, recorder| {
+            let runs = records.split(|record| is_left_out(record, recorder));
+            runs.for_each(|run| evaluating.fit_first_part(run, &mut fits));
+            Ok(())
+        })?;
+    }
     let mut requests_without_response = 0;
     let trace = each_run(session, trace, "fitting", |records, recorder| {
-        let is_others = |record: &TraceRecord| record.device != device || recorder.is_recorders_own(record);
-        let ours = records.iter().filter(|record| !is_others(record));
+        let ours = records.iter().filter(|record| !is_others(record, recorder));
         check_response_times(ours.clone())?;
         requests_without_response += ours.filter(|record| record.completion.is_none()).count() as u64;
-        // A request without a response time is neither fitted nor predicted: the device may never have received it.
-        let is_left_out = |record: &TraceRecord| record.completion.is_none() || is_others(record);
-        let mut runs = records.split(is_left_out);
+        let mut runs = records.split(|record| is_left_out(record, recorder));
         runs.try_for_each(|run| {
             let begins = evaluating.begins_with(run);
             let _working = begins.then(|| session.working("fitting the first part"));
@@ -346,11 +390,12 @@ pub fn fit(
     let (saved, saved_because) = choice::choose(&evaluations, &fits, block_size);
     about.insert("model".to_owned(), options.models[saved].name.to_owned());
     if let Some(evaluation) = evaluations.get(saved) {
-        about.insert("evaluation".to_owned(), sentence(evaluation, options.split));
+        about.insert("evaluation".to_owned(), sentence(evaluation, split, options.predicted));
     }
     let description = fits[saved].description(DeviceInfo { fit: about, ..place })?;
     let report = FitReport {
         device,
+        predicted_part: options.predicted,
         saved_model: options.models[saved].name,
         saved_because,
         requests: summary.requests,
@@ -369,5 +414,5 @@ pub fn fit(
         evaluations,
         rest: measured,
     };
-    Ok(Fitted { description, report })
+    Ok(Fitted { description, report, split })
 }

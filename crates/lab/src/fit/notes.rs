@@ -30,7 +30,7 @@ fn unjudged_limit() -> String {
 
 /// Returns the other statements on the prediction.
 pub fn details(fit: &FitReport) -> Vec<String> {
-    [report::stationarity(fit), report::arrivals(fit)].into_iter().flatten().collect()
+    [report::stationarity(fit), report::arrivals(fit), report::protocol(fit)].into_iter().flatten().collect()
 }
 
 /// Returns notes on the fitted requests: reading of the trace, requests that were omitted, and the start of the

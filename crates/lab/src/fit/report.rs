@@ -10,7 +10,10 @@ use seeklab_core::statistics::Distribution;
 use seeklab_report::{PageSection, PlainTable, Plot, PlotAxis, PlotMark, PlotScale, PlotSeries};
 use serde::Serialize;
 
-use super::{Evaluation, FitReport, Likeness, Measured, OperationEvaluation, SavedBecause, Times, choice};
+use super::{
+    Evaluation, FitReport, Likeness, Measured, OperationEvaluation, PredictedPart, SavedBecause,
+    SeveralFitResult, Times, choice,
+};
 
 /// Shorter times are drawn here on a logarithmic axis: 1 ns.
 const TIME_MIN_MS: f64 = 1e-6;
@@ -95,9 +98,59 @@ pub fn arrivals(report: &FitReport) -> Option<String> {
     })
 }
 
+/// Explains a prediction of the whole trace; `None` if the rest was predicted, or nothing.
+pub fn protocol(report: &FitReport) -> Option<String> {
+    (report.rest.is_some() && report.predicted_part == PredictedPart::All).then(|| {
+        "All requests were predicted, those of the fitted part among them. The demerit of all times is the absolute error of \
+         Thornock et al. (1997, 3.2), in ms and in percent of the measured mean."
+            .to_owned()
+    })
+}
+
 /// Returns the evaluation of the model that predicted best; `None` if nothing was predicted.
 pub fn best_model(report: &FitReport) -> Option<&Evaluation> {
     choice::best(&report.evaluations).map(|best| &report.evaluations[best])
+}
+
+/// Predictions of several devices together: a row for all operations, one for each, then one for each device.
+pub fn several(result: &SeveralFitResult) -> PlainTable {
+    let columns =
+        ["prediction", "model", "requests", "measured", "predicted", "mean %", "demerit %", "to p99 %"];
+    let together = result.together.iter().map(|of| {
+        let name = of.operation.map_or("all devices", |operation| operation.name());
+        vec![
+            name.to_owned(),
+            String::new(),
+            of.requests.to_string(),
+            format!("{:.3}", of.measured_mean_ms),
+            format!("{:.3}", of.predicted_mean_ms),
+            format!("{:+.1}", of.mean_error_pct),
+            pct(&of.prediction.demerit_all),
+            pct(&of.prediction.demerit_to_p99),
+        ]
+    });
+    let devices = result.devices.iter().filter_map(|device| {
+        let saved = device.saved()?;
+        let (measured, predicted) = (saved.measured.mean_ms, saved.predicted.mean_ms);
+        Some(vec![
+            format!("device {}", device.device),
+            saved.model.to_owned(),
+            saved.predicted_requests.to_string(),
+            format!("{measured:.3}"),
+            format!("{predicted:.3}"),
+            format!("{:+.1}", 100.0 * (predicted / measured - 1.0)),
+            pct(&saved.prediction.demerit_all),
+            pct(&saved.prediction.demerit_to_p99),
+        ])
+    });
+    PlainTable {
+        columns: columns.map(str::to_owned).to_vec(),
+        rows: together.chain(devices).collect(),
+        caption: "Mean response times in ms, and the error of the predicted one. Demerit: the root-mean-square horizontal \
+                  distance between the distributions of measured and predicted response times, of all times and up to p99, in \
+                  percent of the measured mean."
+            .to_owned(),
+    }
 }
 
 /// States the choice among several models; `None` if there was none.
@@ -113,6 +166,8 @@ pub fn choice(report: &FitReport) -> Option<String> {
         .collect();
     let errors = format!("Demerit up to p99, mean of the operations: {}.", errors.join(", "));
     let name = saved.model;
+    let is_undercut =
+        report.evaluations.iter().any(|one| choice::compared_error(one) < choice::compared_error(saved));
     Some(match report.saved_because {
         SavedBecause::OnlyModel => return None,
         SavedBecause::NothingToCompare => {
@@ -127,6 +182,9 @@ pub fn choice(report: &FitReport) -> Option<String> {
             "`{name}` is saved because it predicted best. {errors} No model found a dependence that held in the predicted \
              part: this clone repeats the times of the trace by operation and length, under any load."
         ),
+        SavedBecause::PredictedBest if is_undercut => {
+            format!("`{name}` is saved because no later model predicted better by more than chance. {errors}")
+        }
         SavedBecause::PredictedBest => format!("`{name}` is saved because it predicted best. {errors}"),
     })
 }

@@ -61,7 +61,7 @@ pub struct FitResult {
     /// Command that repeats the prediction of the saved model. Null if the device of the prediction is not written, or
     /// nothing was predicted.
     pub reproduction: Option<String>,
-    /// Share of the trace's time that was fitted before the rest was predicted.
+    /// Share of the trace's time that was fitted before the prediction.
     pub split: Ratio,
     /// True if the predicted part is like the fitted part. Null if that is unknown.
     pub parts_alike: Option<bool>,
@@ -144,7 +144,7 @@ pub fn fit_file(session: &Session, files: &FitFiles, options: &FitOptions) -> Re
         about.insert("without".to_owned(), names.join(", "));
     }
     let open = |columns| reading.open_columns(session, trace, columns);
-    let Fitted { description, report: fitted } = fit(session, &open, options, about)?;
+    let Fitted { description, report: fitted, split } = fit(session, &open, options, about)?;
     let reproduction = evaluated
         .as_ref()
         .and_then(|evaluated| reproduction::command(trace, reading, evaluated, &fitted, options.seed));
@@ -157,7 +157,7 @@ pub fn fit_file(session: &Session, files: &FitFiles, options: &FitOptions) -> Re
     }
     let validated = fitted.saved().map_or_else(
         || "not measured: there was nothing to predict".to_owned(),
-        |evaluation| sentence(evaluation, options.split),
+        |evaluation| sentence(evaluation, split, options.predicted),
     );
     Ok(FitResult {
         version: VERSION,
@@ -169,7 +169,7 @@ pub fn fit_file(session: &Session, files: &FitFiles, options: &FitOptions) -> Re
         evaluated: evaluated.clone(),
         reproduction,
         evaluated_description: predicting,
-        split: options.split,
+        split,
         parts_alike: fitted.rest.as_ref().and_then(|rest| rest.parts_alike),
         arrival_model: report::ArrivalModel::of(&fitted),
         best_model: report::best_model(&fitted).map(|best| best.model),
@@ -216,7 +216,7 @@ pub fn fit_results(session: &Session, files: &SweepFiles, seed: Seed) -> Result<
 }
 
 /// The description with the version of its schema, a title and its validation.
-fn completed(mut description: Table, title: &str, validated: String) -> Table {
+pub(super) fn completed(mut description: Table, title: &str, validated: String) -> Table {
     description.insert("schema".to_owned(), SCHEMA.into());
     description.insert("title".to_owned(), title.into());
     description.insert("validated".to_owned(), validated.into());

@@ -10,6 +10,7 @@
 
 mod figures;
 mod operations;
+mod pooled;
 #[cfg(test)]
 mod tests;
 
@@ -38,6 +39,7 @@ use operations::OperationParts;
 
 pub use figures::{Figures, Lag, Quantile, QueueLength, RunLength, Slow};
 pub use operations::{OperationChange, OperationEvaluation, OperationMeans};
+pub use pooled::PooledPrediction;
 
 /// Prediction of a device for the part of the trace that it was not fitted to.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -191,7 +193,7 @@ impl Evaluation {
 }
 
 /// Describes the quality of the prediction in one sentence, for the device's description.
-pub fn sentence(evaluation: &Evaluation, split: Ratio) -> String {
+pub fn sentence(evaluation: &Evaluation, split: Ratio, predicted: PredictedPart) -> String {
     if !evaluation.is_judged() {
         return format!(
             "not measured: {} requests were left to predict, and {JUDGED_REQUESTS_MIN} are needed",
@@ -218,8 +220,12 @@ pub fn sentence(evaluation: &Evaluation, split: Ratio) -> String {
         )
     });
     format!(
-        "fitted to the first {:.0} % of the time; demerit of the rest up to p99: {means}all requests {} ({}){}",
+        "fitted to the first {:.0} % of the time; demerit of {} up to p99: {means}all requests {} ({}){}",
         100.0 * split.as_f64(),
+        match predicted {
+            PredictedPart::Rest => "the rest",
+            PredictedPart::All => "the whole trace",
+        },
         pct(&evaluation.prediction.demerit_to_p99),
         pct(&evaluation.prediction.resampled_demerit_to_p99),
         operations.collect::<String>()
@@ -235,9 +241,23 @@ pub struct Evaluated {
     pub measured: Option<Measured>,
 }
 
-/// A trace that is split: times of the first part, then models that predict the rest.
+/// Part of a trace that models predict after they were fitted to its first part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PredictedPart {
+    /// The requests behind the fitted part.
+    #[default]
+    Rest,
+    /// All requests, those of the fitted part among them, as in \[Thornock97, 3.2\].
+    All,
+}
+
+/// A trace that is split: times of the first part, then models that predict the rest, or all of it.
 pub struct Evaluating {
     boundary: Instant,
+    predicted: PredictedPart,
+    /// Requests of the fitted part that the models know and that come once more, to be predicted.
+    repeated: u64,
     seed: Seed,
     /// Name of the device, which its random streams begin with.
     name: String,
@@ -248,10 +268,9 @@ pub struct Evaluating {
     rest: Option<Rest>,
 }
 
-/// Returns the time within which arrivals follow the completion that they waited for. `None` if open:
-/// arrivals then wait for nothing.
-fn soon(is_open: bool, following: &Following) -> Option<Duration> {
-    if is_open { None } else { following.soon() }
+/// Returns the arrivals of a prediction: as recorded, or after what they had waited for.
+fn arrivals(is_open: bool, following: &Following) -> Mode {
+    if is_open { Mode::Open } else { Mode::Follow { within: following.soon() } }
 }
 
 /// All times of several distributions.
@@ -284,17 +303,26 @@ struct Rest {
 const SLOW: f64 = 0.95;
 
 impl Evaluating {
-    /// Requests from `boundary` on are predicted by draws from `seed`; open, or after what they waited for. The device has
-    /// that number, and so have its random streams, as in a simulation.
-    pub fn from(boundary: Instant, device: u16, seed: Seed, is_open: bool) -> Self {
+    /// Requests from `boundary` on, or all, are predicted by draws from `seed`; open, or after what they waited for. The
+    /// device has that number, and so have its random streams, as in a simulation. To predict [all](PredictedPart::All), the
+    /// trace is read once by [`fit_first_part`](Self::fit_first_part) and once more by [`take`](Self::take).
+    pub fn from(boundary: Instant, predicted: PredictedPart, device: u16, seed: Seed, is_open: bool) -> Self {
         let name = format!("disk{device}");
         let (following, fitted) = (Following::default(), Default::default());
-        Self { boundary, seed, name, is_open, following, fitted, rest: None }
+        Self { boundary, predicted, repeated: 0, seed, name, is_open, following, fitted, rest: None }
+    }
+
+    /// Fits the models to those of the requests, in order of arrival, that belong to the fitted part.
+    pub fn fit_first_part(&mut self, records: &[TraceRecord], fits: &mut [Box<dyn Fit>]) {
+        let fitted = &records[..self.fitted_of(records)];
+        fits.iter_mut().for_each(|fit| fit.record_all(fitted));
+        self.repeated += fitted.len() as u64;
     }
 
     /// Returns true if the first prediction begins with these requests, for which models are fitted: that takes a while.
     pub fn begins_with(&self, records: &[TraceRecord]) -> bool {
-        self.rest.is_none() && records.last().is_some_and(|record| record.arrival >= self.boundary)
+        let is_there = |record: &TraceRecord| self.predicts_all() || record.arrival >= self.boundary;
+        self.rest.is_none() && records.last().is_some_and(is_there)
     }
 
     /// Requests more, in order of arrival: what was fitted so far predicts them, if their turn has come, and then learns
@@ -309,7 +337,10 @@ impl Evaluating {
         models: &[&'static Model],
         fits: &mut [Box<dyn Fit>],
     ) -> Result<(), Error> {
-        let (fitted, rest) = records.split_at(self.fitted_of(records));
+        let (fitted, rest) = match self.predicts_all() {
+            true => records.split_at(0),
+            false => records.split_at(self.fitted_of(records)),
+        };
         fits.iter_mut().for_each(|fit| fit.record_all(fitted));
         if rest.is_empty() {
             return Ok(());
@@ -317,8 +348,7 @@ impl Evaluating {
         let predicted = match &mut self.rest {
             Some(predicted) => predicted,
             none => {
-                let soon = soon(self.is_open, &self.following);
-                let mode = if self.is_open { Mode::Open } else { Mode::Follow { within: soon } };
+                let mode = arrivals(self.is_open, &self.following);
                 none.insert(Rest::begin(
                     &merged(&self.fitted),
                     rest[0].arrival,
@@ -330,8 +360,14 @@ impl Evaluating {
             }
         };
         rest.iter().try_for_each(|record| predicted.take(record))?;
-        fits.iter_mut().for_each(|fit| fit.record_all(rest));
+        let known = usize::try_from(self.repeated).unwrap_or(usize::MAX).min(rest.len());
+        self.repeated -= known as u64;
+        fits.iter_mut().for_each(|fit| fit.record_all(&rest[known..]));
         Ok(())
+    }
+
+    const fn predicts_all(&self) -> bool {
+        matches!(self.predicted, PredictedPart::All)
     }
 
     /// Returns how many of these requests belong to the fitted part, and records their times. The fitted part has
@@ -378,7 +414,8 @@ impl Evaluating {
         let variation_between_parts = parts.variation(self.seed);
         let parts_alike = Likeness::of(&change, variation_between_parts.as_ref()).parts_alike();
         let operations = operation_parts.changes(&measured, &self.fitted, self.seed);
-        let follows_within = soon(self.is_open, &self.following);
+        let mode = arrivals(self.is_open, &self.following);
+        let follows_within = if let Mode::Follow { within } = mode { within } else { None };
         let measured = Measured {
             change,
             variation_between_parts,

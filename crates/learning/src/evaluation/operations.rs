@@ -76,7 +76,7 @@ pub struct OperationChange {
 }
 
 /// Error of a predicted value in percent; 100 if it should be zero and is not.
-fn error_pct(measured: f64, predicted: f64) -> f64 {
+pub(super) fn error_pct(measured: f64, predicted: f64) -> f64 {
     match measured > 0.0 {
         true => 100.0 * (predicted / measured - 1.0),
         false => 100.0 * f64::from(u8::from(predicted > 0.0)),

@@ -31,7 +31,7 @@ fn prediction_begins_once_with_the_first_request_from_the_boundary_on() {
         DeviceInfo { block_size: ByteSize::from_bytes(512), capacity_blocks: 200_000, fit: BTreeMap::new() };
     let records = records();
     let boundary = records[60].arrival;
-    let mut evaluating = Evaluating::from(boundary, 0, Seed(1), true);
+    let mut evaluating = Evaluating::from(boundary, PredictedPart::Rest, 0, Seed(1), true);
     for (part, begins) in [(0..50, false), (50..60, false), (60..61, true), (61..80, false), (80..100, false)]
     {
         assert_eq!(evaluating.begins_with(&records[part.clone()]), begins, "{part:?}");
@@ -39,7 +39,7 @@ fn prediction_begins_once_with_the_first_request_from_the_boundary_on() {
     }
     assert!(!evaluating.begins_with(&[]));
     assert!(
-        Evaluating::from(boundary, 0, Seed(1), true).begins_with(&records[50..70]),
+        Evaluating::from(boundary, PredictedPart::Rest, 0, Seed(1), true).begins_with(&records[50..70]),
         "the boundary lies within"
     );
     let evaluated = evaluating.finish().unwrap();

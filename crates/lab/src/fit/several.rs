@@ -1,0 +1,147 @@
+//! Fit of all devices of a trace into one description, which is driven by the whole trace.
+//!
+//! A device waits for none of the others, so each is fitted and predicted for itself; their requests then count as those of one.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use seeklab_analysis::ResponseProfile;
+use seeklab_core::{Instant, Ratio, Seed};
+use seeklab_files::check_distinct;
+use serde::Serialize;
+use toml::{Table, Value};
+
+use super::passes::survey;
+use super::result::completed;
+use super::{
+    FitOptions, FitReport, Fitted, PooledPrediction, PredictedPart, Surveyed, fit_device, input_name, passes,
+    sentence,
+};
+use crate::failure::Failure;
+use crate::output::{VERSION, path_text};
+use crate::session::Session;
+use crate::trace::{TraceOptions, check_read_twice};
+
+/// Files of a fit to all devices of a trace.
+#[derive(Debug, Clone)]
+pub struct SeveralFitFiles {
+    /// Trace with response times. It is read several times.
+    pub trace: PathBuf,
+    /// Options for reading the trace.
+    pub reading: TraceOptions,
+    /// Path that the caller writes the description to.
+    pub output: PathBuf,
+}
+
+/// Result of a fit to all devices of a trace. Its serialized form is the JSON document.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SeveralFitResult {
+    /// Program and version.
+    pub version: &'static str,
+    /// Command that makes the result again.
+    pub command: Option<String>,
+    /// Seed of the random draws of the prediction.
+    pub seed: Seed,
+    /// The trace.
+    #[serde(serialize_with = "path_text")]
+    pub trace: PathBuf,
+    /// File of the description, of kind `bank`.
+    #[serde(serialize_with = "path_text")]
+    pub output: PathBuf,
+    /// Share of the time of all devices that was fitted before the prediction.
+    pub split: Ratio,
+    /// Part of the trace that was predicted.
+    pub predicted_part: PredictedPart,
+    /// Predictions of the saved models for the requests of all devices: all operations together, then each. Empty if nothing
+    /// was predicted.
+    pub together: Vec<PooledPrediction>,
+    /// The fitted requests and the prediction of each device.
+    pub devices: Vec<FitReport>,
+    /// The complete description.
+    #[serde(skip)]
+    pub description: Table,
+}
+
+/// Fits models to each device of a trace, one description for all.
+///
+/// # Errors
+/// As [`fit`](super::fit), with the number of the device; a trace that can be read only once; an output that is the trace.
+pub fn fit_several(
+    session: &Session,
+    files: &SeveralFitFiles,
+    options: &FitOptions,
+) -> Result<SeveralFitResult, Failure> {
+    let SeveralFitFiles { trace, reading, output } = files;
+    check_distinct(output, [trace])?;
+    check_read_twice(trace)?;
+    let name = input_name(trace);
+    let open = |columns| reading.open_columns(session, trace, columns);
+    let (survey, metadata) = survey(session, open(&passes::LOOKED_AT)?, &name, options)?;
+    let surveyed = Surveyed { survey, metadata };
+    let numbers: Vec<u16> = surveyed.survey.devices().collect();
+    if numbers.is_empty() {
+        return Err(Failure::new("the trace has no requests"));
+    }
+    let spans = numbers.iter().map(|number| surveyed.survey.counts(*number).span);
+    let span = spans.reduce(joined).expect("there is a device");
+    let fitted = numbers.iter().map(|number| {
+        let about = BTreeMap::from([
+            ("trace".to_owned(), name.clone()),
+            ("seed".to_owned(), options.seed.to_string()),
+            ("version".to_owned(), VERSION.to_owned()),
+        ]);
+        fit_device(session, &open, options, &surveyed, *number, span, about)
+            .map_err(|failure| failure.context(format!("device {number}")))
+    });
+    let fitted: Vec<Fitted> = fitted.collect::<Result<_, _>>()?;
+    let split = options.split.share(span);
+    let description = bank(&fitted, &name, split, options.predicted);
+    let devices: Vec<FitReport> = fitted.into_iter().map(|fitted| fitted.report).collect();
+    let profiles: Vec<(&ResponseProfile, &ResponseProfile)> = devices
+        .iter()
+        .filter_map(|device| Some((&device.rest.as_ref()?.profile, &device.saved()?.profile)))
+        .collect();
+    Ok(SeveralFitResult {
+        version: VERSION,
+        command: session.command(),
+        seed: options.seed,
+        trace: trace.clone(),
+        output: output.clone(),
+        split,
+        predicted_part: options.predicted,
+        together: PooledPrediction::each(&profiles, options.seed),
+        description,
+        devices,
+    })
+}
+
+fn joined(one: (Instant, Instant), other: (Instant, Instant)) -> (Instant, Instant) {
+    (one.0.min(other.0), one.1.max(other.1))
+}
+
+/// The description of all fitted devices.
+fn bank(fitted: &[Fitted], name: &str, split: Ratio, predicted: PredictedPart) -> Table {
+    let devices = fitted.iter().map(|Fitted { description, report, .. }| {
+        let validated = report.saved().map_or_else(
+            || "not measured: there was nothing to predict".to_owned(),
+            |evaluation| sentence(evaluation, split, predicted),
+        );
+        let title = format!("clone of device {} of {name}", report.device);
+        let mut one = completed(description.clone(), &title, validated);
+        one.remove("schema");
+        one.insert("name".to_owned(), report.device.to_string().into());
+        Value::Table(one)
+    });
+    let numbers = fitted.iter().map(|one| Value::from(i64::from(one.report.device)));
+    let table = Table::from_iter([
+        ("kind".to_owned(), "bank".into()),
+        ("numbers".to_owned(), Value::Array(numbers.collect())),
+        ("devices".to_owned(), Value::Array(devices.collect())),
+    ]);
+    completed(
+        table,
+        &format!("clones of {} devices of {name}", fitted.len()),
+        "each device: see `validated` there".to_owned(),
+    )
+}
