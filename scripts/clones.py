@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Evaluation of clones: the tables of docs/models/station.md, as Markdown on stdout.
 
-    scripts/clones.py [evaluation] [pooled] [ablation] [degradation] [region] [pairs] [all] [--traces FOLDER] [--out FOLDER]
-                      [--disk FOLDER]
+    scripts/clones.py [evaluation] [pooled] [ablation] [degradation] [disks] [region] [pairs] [all] [--traces FOLDER]
+                      [--out FOLDER] [--disk FOLDER]
 
 evaluation   all models on every real trace with response times, by operation: fitted to the first half, the second
              predicted, with several seeds; and the mean of the operations, by which `fit` chooses. A trace that is absent is
@@ -11,13 +11,15 @@ pooled       the same over all operations together, with inferred dependencies a
 ablation     the station on the same traces, and without each of the features that its service times may depend on.
 degradation  the clone of a simulated disk under fresh requests of the load that it was fitted to, and as the load
              moves away from it.
+disks        clones of six simulated disks, each under three loads that they were fitted to, with fresh requests and three seeds:
+             errors by operation, with those of the disk itself under other requests beside.
 region       clones of three simulated disks, each fitted to one of six loads and driven by all six: error of the worse
              operation, and share of the requests outside the fitted range.
 pairs        two workloads of fio after each other on this machine's disk, captured, in four ways: rows of the same
              tables as evaluation and pooled, and one table with each if both are given. Needs root, fio and loop devices, and an idle
              machine for a minute and a half.
 
-Seeds are stated above each table: fits and first loads have 1 (evaluation: 1 to --seeds), fresh loads 2, fio 3. Without captures, the output is the same to
+Seeds are stated above each table: fits and first loads have 1 (evaluation: 1 to --seeds), fresh loads 2, fio 3; disks has its own. Without captures, the output is the same to
 the digit. --traces [default: ../shared/traces]. --out: keep every document of seeklab and the captured traces, and use
 captured traces that are already there; without it nothing is kept. --seeds: seeds of evaluation [default: 5]. --disk: folder on the disk that is captured
 [default: that of --out, otherwise a temporary one]. Settings: SEEKLAB (the program).
@@ -97,6 +99,15 @@ OTHER_LOADS = [
     ("64 KiB reads, 50 %", "synthetic,size=64KiB,read=100%,poisson=40/s", []),
     ("sequential 8 KiB reads, one at a time", "sequential,closed=1", []),
 ]
+
+# The disks that are cloned under each of SAME_LOADS, with so many requests; the seeds of the fitted requests, and those of the fresh ones.
+CLONED_DISKS = ("atlas10k", "cheetah9lp", "barracuda", "hp-c2490a", "cheetah-36es", "nearline-7200")
+DISK_REQUESTS = 200_000
+DISK_SEEDS = (1, 2, 3)
+FRESH_SEED_OFFSET = 10
+
+# Greatest errors of an operation in percent, and of how many of the clones.
+DISK_MEAN_PCT, DISK_P99_PCT, DISK_CLONES = 1, 3, 50
 
 # The disks whose clones are driven by loads that they were not fitted to, and the loads, each of which differs from the first in one
 # property. RATE is half the requests per second that the disk serves one after the other.
@@ -412,6 +423,64 @@ class Clones:
                              for cell in (f"{mean:+.1f} %", f"{p99:+.1f} %", f"{outside:.0f} %")))
         print()
 
+    def disks(self):
+        """Clones of several disks under fresh requests of the loads that they were fitted to."""
+        version = run(self.options.seeklab, "--version").strip()
+        print(f"{version}: {DISK_REQUESTS:,} requests fitted with seeds {DISK_SEEDS[0]} to {DISK_SEEDS[-1]}, as many predicted with seeds "
+              f"{DISK_SEEDS[0] + FRESH_SEED_OFFSET} to {DISK_SEEDS[-1] + FRESH_SEED_OFFSET}. Difference of the clone from the disk under the "
+              "same requests, by seed: mean, p99. *Station*: the greatest differences of the station. *Itself*: those of the fitted requests of "
+              "the disk from its fresh ones.\n")
+        heading("disk", "load", "operation", "saved", *(f"seed {seed}" for seed in DISK_SEEDS), "station", "itself")
+        met = {"saved": 0, "station": 0}
+        for disk in CLONED_DISKS:
+            rate = f"{0.7e3 / self.disk_run(disk, disk, 'alone', 'random,closed=1', 1)['response_mean_ms']:.2f}/s"
+            for index, (label, load, more) in enumerate(SAME_LOADS):
+                with self.attempt(f"{disk}, {label}"):
+                    rows = [self.cloned_disk(disk, index, load.replace("RATE", rate), more, seed) for seed in DISK_SEEDS]
+                    for errors, _, _ in rows:
+                        for name, of in errors.items():
+                            met[name] += all(abs(mean) <= DISK_MEAN_PCT and abs(p99) <= DISK_P99_PCT for mean, p99 in of.values())
+                    saved = "/".join(dict.fromkeys(model for _, _, model in rows))
+                    for operation in rows[0][1]:
+                        cells = [errors["saved"][operation] for errors, _, _ in rows]
+                        station = self.greatest(errors["station"][operation] for errors, _, _ in rows)
+                        itself = self.greatest(own[operation] for _, own, _ in rows)
+                        row(disk, label, operation, saved, *(self.two_errors(cell) for cell in [*cells, station, itself]))
+        print(f"\nMean within {DISK_MEAN_PCT} % and p99 within {DISK_P99_PCT} % for both operations, of "
+              f"{len(CLONED_DISKS) * len(SAME_LOADS) * len(DISK_SEEDS)} clones (required: {DISK_CLONES}): "
+              + ", ".join(f"{name} {count}" for name, count in met.items()) + ".\n")
+
+    def disk_run(self, device, name, load_name, load, seed, *more):
+        return self.seeklab(f"disks-{name}-{load_name}-{seed}", "simulate", device, "-w", f"{load},requests={DISK_REQUESTS}", "--seed", seed,
+                            *more)["devices"][0]
+
+    def cloned_disk(self, disk, index, load, more, seed):
+        """Errors of the saved model and of the station, then of the disk under the fitted requests, by operation; and the saved model."""
+        trace, fresh = self.work / "seen.parquet", seed + FRESH_SEED_OFFSET
+        fitted = self.disk_run(disk, disk, f"load{index}", load, seed, *more, "--out", trace)
+        own = self.disk_run(disk, disk, f"load{index}", load, fresh, *more)
+
+        def errors(answer):
+            return {operation: [100 * (answer[f"{operation}_response_{figure}_ms"] / own[f"{operation}_response_{figure}_ms"] - 1)
+                                for figure in ("mean", "p99")] for operation in ("read", "write")}
+
+        def clone(name, models):
+            file = self.work / f"{name}.toml"
+            fit = self.seeklab(f"disks-{disk}-load{index}-{seed}-{name}-fit", "fit", trace, "--model", models, "--seed", "1", "-o", file)
+            return fit["fit"]["saved_model"], errors(self.disk_run(file, f"{disk}-{name}", f"load{index}", load, fresh))
+
+        saved_model, saved = clone("saved", ",".join(MODELS))
+        station = saved if saved_model == "station" else clone("station", "station")[1]
+        trace.unlink()
+        return {"saved": saved, "station": station}, errors(fitted), saved_model
+
+    @staticmethod
+    def greatest(pairs):
+        return [max(errors, key=abs) for errors in zip(*pairs)]
+
+    @staticmethod
+    def two_errors(pair):
+        return f"{pair[0]:+.2f} %, {pair[1]:+.2f} %"
 
     def region(self):
         """Clones under the loads that they were fitted to and under others: are the others counted as outside?"""
@@ -479,8 +548,8 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], epilog=__doc__.split("\n\n", 2)[2],
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", nargs="+", metavar="TABLE",
-                        choices=("evaluation", "pooled", "ablation", "degradation", "region", "pairs", "all"),
-                        help="evaluation, pooled, ablation, degradation, region, pairs, all")
+                        choices=("evaluation", "pooled", "ablation", "degradation", "disks", "region", "pairs", "all"),
+                        help="evaluation, pooled, ablation, degradation, disks, region, pairs, all")
     parser.add_argument("--seeds", type=int, default=5, metavar="N", help="seeds of evaluation [default: 5]")
     parser.add_argument("--traces", type=Path, default=ROOT.parent / "shared/traces", metavar="FOLDER",
                         help="folder of the real traces")
@@ -491,7 +560,7 @@ def arguments():
 
 def main():
     options = arguments()
-    wanted = {"evaluation", "pooled", "ablation", "degradation", "region", "pairs"} if "all" in options.tables else set(options.tables)
+    wanted = {"evaluation", "pooled", "ablation", "degradation", "disks", "region", "pairs"} if "all" in options.tables else set(options.tables)
     needed = [("setpriv", "util-linux")]
     if "pairs" in wanted:
         needed += [("losetup", "mount"), ("fio", "fio")]
@@ -521,6 +590,8 @@ def main():
             clones.ablation()
         if "degradation" in wanted:
             clones.degradation()
+        if "disks" in wanted:
+            clones.disks()
         if "region" in wanted:
             clones.region()
     if clones.failed:
