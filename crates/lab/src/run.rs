@@ -485,7 +485,7 @@ fn replay(
         thought.set(counts);
     };
     let records = ThinkTimes::new(records, (mode == Mode::Think).then_some(on_derived));
-    let mut requests = Replay::new(records, settings);
+    let mut requests = Replay::new(records, settings).with_capacities(bank.capacities().collect());
     let result = drive(&mut requests, &mut bank, limits, workload.retries, &mut outputs, progress);
     let counters = requests.counters();
     let followed = match (mode, requests.dependencies()) {
@@ -523,7 +523,8 @@ fn replay(
         )));
     }
     result.followed = followed;
-    if let Some(writer) = outputs.trace.filter(|_| result.write_error.is_none()) {
+    let is_alike = device.description.device_numbers()?.is_none();
+    if let Some(writer) = outputs.trace.filter(|_| is_alike && result.write_error.is_none()) {
         // The size of device 0 was known before the first row.
         let capacity = bank.capabilities().capacity().to_string();
         let mut others = 1..u16::try_from(bank.len()).unwrap_or(u16::MAX);
@@ -737,7 +738,17 @@ pub fn metadata(device: &Resolved, capabilities: &Capabilities, seed: Seed) -> M
         clock: Some("simulated".to_owned()),
         ..Metadata::default()
     };
-    metadata.set_capacity(0, capabilities.capacity());
+    match device.description.device_numbers() {
+        Ok(Some(numbers)) => {
+            for (number, child) in numbers.into_iter().zip(device.description.children()) {
+                child
+                    .capabilities()
+                    .into_iter()
+                    .for_each(|own| metadata.set_capacity(number, own.capacity()));
+            }
+        }
+        Ok(None) | Err(_) => metadata.set_capacity(0, capabilities.capacity()),
+    }
     metadata.faults = device.fault_names(seed);
     metadata
 }

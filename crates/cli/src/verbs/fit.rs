@@ -195,7 +195,6 @@ impl Arguments {
             let of_one = [
                 ("--capacity", self.capacity.is_some()),
                 ("--report", self.report.is_some()),
-                ("--evaluated", self.evaluated.is_some()),
                 ("--require", !self.require.is_empty()),
             ];
             if let Some((flag, _)) = of_one.into_iter().find(|(_, is_given)| *is_given) {
@@ -204,8 +203,12 @@ impl Arguments {
                 ))
                 .hint("choose one with --device N"));
             }
-            let files =
-                SeveralFitFiles { trace: self.trace, reading: self.reading.options(), output: self.output };
+            let files = SeveralFitFiles {
+                trace: self.trace,
+                reading: self.reading.options(),
+                output: self.output,
+                evaluated: self.evaluated,
+            };
             return several(session, &files, &options, self.json);
         }
         let files = FitFiles {
@@ -220,7 +223,7 @@ impl Arguments {
         let printed = if self.json { print_json(&result) } else { print(&page(&result)) };
         let delivery = Delivery::of(session, printed)
             .file(Some(&result.output), || result.description.to_string())
-            .file(result.evaluated.as_deref(), || evaluated_text(&result))
+            .file(result.evaluated.as_deref(), || description_text(result.evaluated_description.as_ref()))
             .file(result.report.as_deref(), || render_page_html(&plotted(&result)));
         result.unmet().fold(delivery, |delivery, unmet| delivery.and(Err(Failure::check(unmet)))).finish()
     }
@@ -250,7 +253,10 @@ fn several(
 ) -> Result<(), Failure> {
     let result = fit_several(session, files, options)?;
     let printed = if json { print_json(&result) } else { print(&several_page(&result)) };
-    Delivery::of(session, printed).file(Some(&result.output), || result.description.to_string()).finish()
+    Delivery::of(session, printed)
+        .file(Some(&result.output), || result.description.to_string())
+        .file(result.evaluated.as_deref(), || description_text(result.evaluated_description.as_ref()))
+        .finish()
 }
 
 fn several_page(result: &SeveralFitResult) -> String {
@@ -269,10 +275,27 @@ fn several_page(result: &SeveralFitResult) -> String {
         let of_device = move |note: String| format!("note: device {}: {note}", device.device);
         notes(device).into_iter().map(of_device)
     });
+    if result.together.is_empty() {
+        let lines: String =
+            std::iter::once(heading).chain(notes).map(|line| folded(&line, 2) + "\n").collect();
+        return format!(
+            "{lines}no requests are left to predict: choose fewer --days, another --split, or --predict all\n\n\
+             written   {} (each device fitted to all of it)\n",
+            result.output.display()
+        );
+    }
     let table = report::several(result);
     let lines: String = std::iter::once(heading).chain(notes).map(|line| folded(&line, 2) + "\n").collect();
+    let reproduced = match &result.evaluated {
+        None => "\nadd --evaluated FILE.toml for commands that repeat the predictions\n".to_owned(),
+        Some(path) => format!(
+            "evaluated {} (each device fitted to the first part)\n\nthese commands repeat the predictions:\n  {}\n",
+            path.display(),
+            result.reproductions.join("\n  ")
+        ),
+    };
     format!(
-        "{lines}\n{}{}\n\nwritten   {} (each device fitted to all of it)\n",
+        "{lines}\n{}{}\n\nwritten   {} (each device fitted to all of it)\n{reproduced}",
         aligned(&table),
         folded(&table.caption, 0),
         result.output.display()
@@ -311,7 +334,7 @@ fn page(result: &FitResult) -> String {
     let lines = std::iter::once(heading).chain(limits).chain(notes);
     let mut text: String = lines.map(|line| folded(&line, 2) + "\n").collect();
     if report.evaluations.is_empty() {
-        text += "no requests are left to predict: choose another --split\n";
+        text += "no requests are left to predict: choose fewer --days, another --split, or --predict all\n";
     } else {
         text += &evaluated(result);
     }
@@ -331,9 +354,9 @@ fn page(result: &FitResult) -> String {
     text
 }
 
-/// The description of the device of the prediction.
-fn evaluated_text(result: &FitResult) -> String {
-    result.evaluated_description.as_ref().map_or_else(String::new, ToString::to_string)
+/// The text of a description; empty if there is none.
+fn description_text(description: Option<&impl ToString>) -> String {
+    description.map_or_else(String::new, ToString::to_string)
 }
 
 /// Describes the fitted requests in one line.

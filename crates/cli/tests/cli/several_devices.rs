@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::bench::Bench;
 
 fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value}"))
+    let of_text = || value.as_str().and_then(|text| text.parse().ok());
+    value.as_f64().or_else(of_text).unwrap_or_else(|| panic!("{value}"))
 }
 
 /// Four days of reads, one a minute; they take 2 ms from the third day on and 1 ms before.
@@ -80,9 +81,9 @@ fn command_of_a_prediction_of_the_whole_trace_repeats_it() {
         "all",
         "--evaluated",
         "first.toml",
+        "--open",
     ];
     let document = bench.json(&fit);
-    assert_eq!(document["fit"]["rest"]["arrivals_are_independent"], true, "they are of a Poisson process");
     let command = document["reproduction"].as_str().unwrap();
     assert!(command.contains(" --open "), "{command}");
     let arguments: Vec<&str> = command.split(' ').skip(1).collect();
@@ -139,7 +140,9 @@ fn all_devices_of_a_trace_are_fitted_into_one_description() {
     for flag in [["--report", "x.html"], ["--capacity", "1GiB"]] {
         bench.run(&[&fit[..], &flag].concat()).fails(&[flag[0], "--device N"]);
     }
-    bench.run(&["serve", "two.toml", "--nbd", "127.0.0.1:0"]).fails(&["several devices in one description"]);
+    bench
+        .run(&["serve", "two.toml", "--nbd", "tcp:127.0.0.1:0"])
+        .fails(&["several devices in one description"]);
 }
 
 #[test]
@@ -150,4 +153,71 @@ fn numbers_of_a_bank_are_checked() {
         bench.write("bank.toml", format!("kind = \"bank\"\nnumbers = {numbers}\n{device}{device}"));
         bench.run(&["devices", "bank.toml"]).fails(&["bank.toml", "numbers", problem, "hint: "]);
     }
+}
+
+/// The devices of the predictions lie in one file, and the printed commands give their figures.
+#[test]
+fn commands_repeat_the_predictions_of_several_devices() {
+    let bench = Bench::new();
+    bench.write("two.csv", two_devices());
+    for (more, commands) in [(&["--predict", "all", "--open"][..], 1), (&[][..], 2)] {
+        let fit = ["fit", "two.csv", "-o", "two.toml", "--device", "all", "--evaluated", "first.toml"];
+        let document = bench.json(&[&fit[..], more].concat());
+        let reproductions = document["reproductions"].as_array().unwrap();
+        assert_eq!(reproductions.len(), commands, "{document}");
+        let expected: Vec<(&Value, &Value)> = match commands {
+            1 => vec![(&document["together"][0]["requests"], &document["together"][0]["predicted_mean_ms"])],
+            _ => document["devices"].as_array().unwrap().iter().map(saved_figures).collect(),
+        };
+        for (command, (requests, mean_ms)) in reproductions.iter().zip(expected) {
+            let arguments: Vec<&str> = command.as_str().unwrap().split(' ').skip(1).collect();
+            let repeated = bench.json(&arguments)["devices"][0].take();
+            assert_eq!(&repeated["requests"], requests, "{command}");
+            let difference = number(&repeated["response_mean_ms"]) - number(mean_ms);
+            // A simulation states whole nanoseconds.
+            assert!(difference.abs() < 1e-6, "{command}: {repeated}, {mean_ms}");
+        }
+    }
+}
+
+/// Requests and mean of the prediction of the saved model.
+fn saved_figures(device: &Value) -> (&Value, &Value) {
+    let evaluations = device["evaluations"].as_array().unwrap();
+    let saved = evaluations.iter().find(|one| one["model"] == device["saved_model"]).unwrap();
+    (&saved["predicted_requests"], &saved["predicted"]["mean_ms"])
+}
+
+#[test]
+fn bank_beneath_another_device_is_refused() {
+    let bench = Bench::new();
+    let bank = "kind = \"bank\"\n[[DEVICE.devices]]\nbase = \"immediate\"\n";
+    let queue = format!("kind = \"queue\"\n[device]\n{}", bank.replace("DEVICE", "device"));
+    bench.write("queue.toml", queue);
+    bench.run(&["devices", "queue.toml"]).fails(&[
+        "queue.toml",
+        "device.kind",
+        "`bank` stands beneath",
+        "hint: ",
+    ]);
+    bench.write("bank.toml", bank.replace("DEVICE.", ""));
+    bench
+        .run(&["simulate", "bank.toml", "-w", "random,requests=1", "--fault", "aborted,after=1"])
+        .fails(&["`bank` stands beneath", "[[devices]]"]);
+}
+
+/// The end of each device of a bank is its own: requests beyond the smaller one reach the larger one only.
+#[test]
+fn each_device_of_a_bank_has_its_own_size() {
+    let bench = Bench::new();
+    let constant = |blocks: u32| {
+        format!(
+            "[[devices]]\nkind = \"constant\"\nblock_size = \"512B\"\ncapacity_blocks = {blocks}\nservice_time = \"1ms\"\n"
+        )
+    };
+    bench.write("bank.toml", format!("kind = \"bank\"\n{}{}", constant(100), constant(1_000)));
+    bench.write("fits.csv", "arrival_ns,device,op,lbn,blocks\n0,0,read,92,8\n0,1,read,992,8\n");
+    let fits = bench.json(&["simulate", "bank.toml", "-w", "fits.csv"]);
+    assert_eq!(fits["devices"][0]["requests"], 2, "{fits}");
+    bench.write("beyond.csv", "arrival_ns,device,op,lbn,blocks\n0,1,read,992,8\n0,0,read,93,8\n");
+    bench.run(&["simulate", "bank.toml", "-w", "beyond.csv"]).fails(&["93", "100"]);
 }

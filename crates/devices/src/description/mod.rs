@@ -86,6 +86,17 @@ impl Description {
         self.parameters.device_numbers(self.children.len()).map_err(|error| self.place(error))
     }
 
+    /// Checks that it may stand beneath another device: it does not hand requests on by device number.
+    fn beneath_another(&self) -> Result<(), DescriptionError> {
+        if self.parameters.device_numbers(self.children.len())?.is_none() {
+            return Ok(());
+        }
+        let problem = format!("`{}` stands beneath another device", self.kind.name);
+        Err(DescriptionError::invalid("kind", problem).hint(
+            "put the layer in front of each of its [[devices]]: requests are handed on by device number",
+        ))
+    }
+
     /// Builds the device; `name` begins the names of its random streams. An only child takes the same name, one of
     /// several its own behind it.
     ///
@@ -248,6 +259,7 @@ impl Description {
     pub fn beneath(self, layer: &str, parameters: &impl Serialize) -> Result<Self, DescriptionError> {
         let kind = registry::find(layer).filter(|kind| kind.children == Children::One);
         let kind = kind.expect("the caller names a layer");
+        self.beneath_another()?;
         let table = Table::try_from(parameters);
         let table = table.map_err(|error| DescriptionError::invalid("", error.to_string()))?;
         let header = Header { title: self.header.title.clone(), ..Header::default() };

@@ -138,6 +138,7 @@ fn take_children(kind: &Kind, table: &mut Table, depth: usize) -> Result<Vec<Des
         None => return Err(DescriptionError::new(Mistake::Missing, key, "is missing")),
         Some(Value::Table(table)) if !is_several => {
             let child = Description::read(key, key, table, depth + 1);
+            let child = child.and_then(|child| child.beneath_another().map(|()| child));
             return Ok(vec![child.map_err(|error| error.under(key))?]);
         }
         Some(Value::Array(tables)) if is_several => tables,
@@ -161,6 +162,7 @@ fn take_children(kind: &Kind, table: &mut Table, depth: usize) -> Result<Vec<Des
                 .hint("allowed: a different name for each device"));
         }
         let child = Description::read(&name, &place, table, depth + 1);
+        let child = child.and_then(|child| child.beneath_another().map(|()| child));
         children.push(child.map_err(|error| error.under(&place))?);
     }
     Ok(children)

@@ -46,11 +46,7 @@ impl Bank {
     /// # Panics
     /// If there are no devices.
     pub fn numbered(devices: Vec<(u16, Box<dyn Device>)>) -> Self {
-        let all = || devices.iter().map(|(_, device)| device.capabilities());
-        let capacity_blocks =
-            all().map(|one| one.capacity_blocks).max().expect("a bank has at least one device");
-        let first = all().next().expect("there is one").clone();
-        let capabilities = Capabilities { capacity_blocks, ..first };
+        let capabilities = common(devices.iter().map(|(_, device)| device.capabilities().clone()));
         let (indices, events) = (Vec::with_capacity(devices.len()), Events::default());
         let mut bank =
             Self { devices: Vec::new(), indices, events, capabilities, make: None, watched: false };
@@ -64,6 +60,11 @@ impl Bank {
         make: impl Fn(u16) -> Box<dyn Device> + Send + Sync + 'static,
     ) -> Self {
         Self { make: Some(Arc::new(make)), ..Self::new(vec![first]) }
+    }
+
+    /// Returns the number of each device so far, and the blocks that it has.
+    pub fn capacities(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        self.devices.iter().map(|(number, device)| (*number, device.capabilities().capacity_blocks))
     }
 
     /// Number of devices so far.
@@ -97,6 +98,22 @@ impl Bank {
         let (number, device) = &self.devices[index];
         self.events.update(index, *number, device.next_event());
     }
+}
+
+/// Returns what holds for each of several devices: the smallest capacity and queue depth, a volatile cache and moving media if
+/// one of them has these. The block size is that of the first.
+///
+/// # Panics
+/// If there are none.
+pub(crate) fn common(devices: impl IntoIterator<Item = Capabilities>) -> Capabilities {
+    let common = devices.into_iter().reduce(|one, other| Capabilities {
+        capacity_blocks: one.capacity_blocks.min(other.capacity_blocks),
+        block_size: one.block_size,
+        queue_depth: one.queue_depth.min(other.queue_depth),
+        volatile_write_cache: one.volatile_write_cache || other.volatile_write_cache,
+        rotational: one.rotational || other.rotational,
+    });
+    common.expect("a bank has at least one device")
 }
 
 impl Device for Bank {
@@ -145,8 +162,8 @@ impl Device for Bank {
         }
     }
 
-    /// Returns the capabilities of one device, because a request addresses blocks of one device, with the capacity of the
-    /// largest.
+    /// Returns the capabilities that all devices have, so that a layer in front never takes a request that one of them
+    /// rejects. [`capacities`](Self::capacities) has those of each.
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }

@@ -8,6 +8,7 @@ mod limit;
 mod queue;
 
 pub use bank::Bank;
+pub(crate) use bank::common;
 pub use fault::Fault;
 pub use limit::Limit;
 pub use queue::{Queue, QueueError, queue_before};

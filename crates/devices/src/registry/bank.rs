@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::DescriptionError;
 use crate::kind::{Children, DeviceKind};
-use crate::layer::Bank;
+use crate::layer::{Bank, common};
 
 /// The kind `bank`.
 #[derive(Debug)]
@@ -59,11 +59,9 @@ impl DeviceKind for Definition {
         Ok(Box::new(Bank::numbered(numbers.into_iter().zip(children).collect())))
     }
 
-    /// Those of the first device, with the capacity of the largest.
+    /// The capabilities that all devices have.
     fn capabilities(_parameters: &Parameters, children: Vec<Capabilities>) -> Capabilities {
-        let capacity_blocks = children.iter().map(|child| child.capacity_blocks).max().unwrap_or_default();
-        let first = children.into_iter().next().expect("the kind has several children");
-        Capabilities { capacity_blocks, ..first }
+        common(children)
     }
 
     fn device_numbers(

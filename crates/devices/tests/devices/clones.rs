@@ -111,6 +111,11 @@ pub(crate) fn clones() -> Vec<Description> {
         ("faulty drive", faults(&all_faults, "base = \"cheetah-36es\"\n")),
         ("faulty server", faults(&all_faults, "base = \"immediate\"\n")),
         (
+            "bank",
+            "kind = \"bank\"\n[[devices]]\nbase = \"hp-c2247a\"\n[[devices]]\nbase = \"immediate\"\n"
+                .to_owned(),
+        ),
+        (
             "queued faulty drive",
             queue.to_owned()
                 + &faults(&all_faults, "base = \"hp-c2247a\"\n")

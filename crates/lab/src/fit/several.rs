@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use seeklab_analysis::ResponseProfile;
 use seeklab_core::{Instant, Ratio, Seed};
-use seeklab_files::check_distinct;
+use seeklab_files::{check_apart, check_distinct};
 use serde::Serialize;
 use toml::{Table, Value};
 
@@ -16,10 +16,10 @@ use super::passes::survey;
 use super::result::completed;
 use super::{
     FitOptions, FitReport, Fitted, PooledPrediction, PredictedPart, Surveyed, fit_device, input_name, passes,
-    sentence,
+    reproduction, sentence,
 };
 use crate::failure::Failure;
-use crate::output::{VERSION, path_text};
+use crate::output::{VERSION, optional_path_text, path_text};
 use crate::session::Session;
 use crate::trace::{TraceOptions, check_read_twice};
 
@@ -32,6 +32,8 @@ pub struct SeveralFitFiles {
     pub reading: TraceOptions,
     /// Path that the caller writes the description to.
     pub output: PathBuf,
+    /// Path that the caller writes the description of the devices of the predictions to, which were fitted to the first part.
+    pub evaluated: Option<PathBuf>,
 }
 
 /// Result of a fit to all devices of a trace. Its serialized form is the JSON document.
@@ -49,6 +51,12 @@ pub struct SeveralFitResult {
     /// File of the description, of kind `bank`.
     #[serde(serialize_with = "path_text")]
     pub output: PathBuf,
+    /// File of the devices of the predictions, if one is written.
+    #[serde(serialize_with = "optional_path_text")]
+    pub evaluated: Option<PathBuf>,
+    /// Commands that repeat the predictions of the saved models: one for all devices if the whole trace was predicted with its
+    /// recorded arrivals, otherwise one for each device. Empty if the devices of the predictions are not written.
+    pub reproductions: Vec<String>,
     /// Share of the time of all devices that was fitted before the prediction.
     pub split: Ratio,
     /// Part of the trace that was predicted.
@@ -61,6 +69,9 @@ pub struct SeveralFitResult {
     /// The complete description.
     #[serde(skip)]
     pub description: Table,
+    /// The complete description of the devices of the predictions; `None` if nothing was predicted.
+    #[serde(skip)]
+    pub evaluated_description: Option<Table>,
 }
 
 /// Fits models to each device of a trace, one description for all.
@@ -72,8 +83,9 @@ pub fn fit_several(
     files: &SeveralFitFiles,
     options: &FitOptions,
 ) -> Result<SeveralFitResult, Failure> {
-    let SeveralFitFiles { trace, reading, output } = files;
-    check_distinct(output, [trace])?;
+    let SeveralFitFiles { trace, reading, output, evaluated } = files;
+    [output].into_iter().chain(evaluated).try_for_each(|path| check_distinct(path, [trace]))?;
+    check_apart([output].into_iter().chain(evaluated))?;
     check_read_twice(trace)?;
     let name = input_name(trace);
     let open = |columns| reading.open_columns(session, trace, columns);
@@ -97,17 +109,27 @@ pub fn fit_several(
     let fitted: Vec<Fitted> = fitted.collect::<Result<_, _>>()?;
     let split = options.split.share(span);
     let description = bank(&fitted, &name, split, options.predicted);
+    let evaluated_description = bank_of_predictions(&fitted, &name);
+    if evaluated.is_some() && evaluated_description.is_none() {
+        return Err(Failure::new("--evaluated: nothing was predicted").hint("choose another --split"));
+    }
     let devices: Vec<FitReport> = fitted.into_iter().map(|fitted| fitted.report).collect();
     let profiles: Vec<(&ResponseProfile, &ResponseProfile)> = devices
         .iter()
         .filter_map(|device| Some((&device.rest.as_ref()?.profile, &device.saved()?.profile)))
         .collect();
+    let reproductions = evaluated.as_ref().map_or_else(Vec::new, |evaluated| {
+        reproduction::commands(trace, reading, evaluated, &devices, options.seed)
+    });
     Ok(SeveralFitResult {
         version: VERSION,
         command: session.command(),
         seed: options.seed,
         trace: trace.clone(),
         output: output.clone(),
+        evaluated: evaluated.clone(),
+        reproductions,
+        evaluated_description,
         split,
         predicted_part: options.predicted,
         together: PooledPrediction::each(&profiles, options.seed),
@@ -133,15 +155,34 @@ fn bank(fitted: &[Fitted], name: &str, split: Ratio, predicted: PredictedPart) -
         one.insert("name".to_owned(), report.device.to_string().into());
         Value::Table(one)
     });
-    let numbers = fitted.iter().map(|one| Value::from(i64::from(one.report.device)));
-    let table = Table::from_iter([
-        ("kind".to_owned(), "bank".into()),
-        ("numbers".to_owned(), Value::Array(numbers.collect())),
-        ("devices".to_owned(), Value::Array(devices.collect())),
-    ]);
+    let numbers = fitted.iter().map(|one| one.report.device);
     completed(
-        table,
+        bank_of(numbers, devices),
         &format!("clones of {} devices of {name}", fitted.len()),
         "each device: see `validated` there".to_owned(),
     )
+}
+
+/// The description of the devices that predicted; `None` if nothing was predicted. A device without a prediction is left out.
+fn bank_of_predictions(fitted: &[Fitted], name: &str) -> Option<Table> {
+    const VALIDATED: &str = "not measured: the devices of the predictions, fitted to the first part";
+    let saved = || fitted.iter().filter_map(|Fitted { report, .. }| Some((report.device, report.saved()?)));
+    saved().next()?;
+    let devices = saved().map(|(number, saved)| {
+        let title = format!("clone of device {number} of the first part of {name}");
+        let mut one = completed(saved.description.clone(), &title, VALIDATED.to_owned());
+        one.remove("schema");
+        one.insert("name".to_owned(), number.to_string().into());
+        Value::Table(one)
+    });
+    let table = bank_of(saved().map(|(number, _)| number), devices);
+    Some(completed(table, &format!("clones of the first part of {name}"), VALIDATED.to_owned()))
+}
+
+fn bank_of(numbers: impl Iterator<Item = u16>, devices: impl Iterator<Item = Value>) -> Table {
+    Table::from_iter([
+        ("kind".to_owned(), "bank".into()),
+        ("numbers".to_owned(), Value::Array(numbers.map(|number| i64::from(number).into()).collect())),
+        ("devices".to_owned(), Value::Array(devices.collect())),
+    ])
 }

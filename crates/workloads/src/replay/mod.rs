@@ -34,6 +34,7 @@ mod spec;
 mod survey;
 mod think;
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::iter;
 
@@ -84,7 +85,7 @@ pub struct Settings {
     pub mode: Mode,
     /// Treatment of requests beyond the end of the device.
     pub beyond: Beyond,
-    /// Blocks that the device has; every device, if there are several.
+    /// Blocks that the device has; every device without [capacity of its own](Replay::with_capacities), if there are several.
     pub capacity_blocks: u64,
     /// Blocks that the trace extends over. Used only by [`Beyond::Scale`].
     pub address_range_blocks: u64,
@@ -120,6 +121,8 @@ pub struct Counters {
 pub struct Replay<I, E> {
     records: I,
     settings: Settings,
+    /// Blocks of the devices that have others than [`Settings::capacity_blocks`], by number.
+    capacities: BTreeMap<u16, u64>,
     counters: Counters,
     pace: Pace,
     /// While requests follow what they had waited for.
@@ -212,6 +215,7 @@ where
         Self {
             records,
             settings,
+            capacities: BTreeMap::new(),
             counters: Counters::default(),
             pace,
             dependencies,
@@ -221,6 +225,11 @@ where
             ended: false,
             failure: None,
         }
+    }
+
+    /// The same replay on devices of different sizes: the blocks of each, by number.
+    pub fn with_capacities(self, capacities: BTreeMap<u16, u64>) -> Self {
+        Self { capacities, ..self }
     }
 
     /// Returns the counts of the records so far.
@@ -295,6 +304,7 @@ where
             return Err(ReplayError::Empty { row });
         }
         let Settings { beyond, capacity_blocks, address_range_blocks, .. } = self.settings;
+        let capacity_blocks = *self.capacities.get(&request.device).unwrap_or(&capacity_blocks);
         match (Fit { beyond, capacity_blocks, address_range_blocks }).place(request.lbn, request.blocks) {
             Place::Same => self.next = Some(next),
             Place::Moved(lbn) => {
