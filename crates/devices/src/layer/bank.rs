@@ -176,7 +176,7 @@ impl Device for Bank {
         })
     }
 
-    /// All devices have the same description, and so the same faults.
+    /// Returns the faults of the first device, which copies of it share. Faults of other descriptions are not listed.
     fn faults(&self) -> Vec<Arc<str>> {
         self.devices.first().map_or_else(Vec::new, |(_, device)| device.faults())
     }
@@ -185,7 +185,7 @@ impl Device for Bank {
         self.devices.iter().fold(Hazards::default(), |all, (_, device)| all.or(device.hazards()))
     }
 
-    /// All devices have the same description, and so the same windows.
+    /// Returns the windows of the faults of the first device.
     fn fault_windows(&self, end: Instant) -> Vec<FaultWindow> {
         self.devices.first().map_or_else(Vec::new, |(_, device)| device.fault_windows(end))
     }
