@@ -62,8 +62,8 @@ impl fmt::Display for CpuList {
 }
 
 impl CpuList {
-    /// Returns the processors that the calling thread may use.
-    fn permitted() -> Option<Self> {
+    /// Returns the processors that the calling thread may use. `None` if the kernel does not tell.
+    pub fn permitted() -> Option<Self> {
         let set = sched_getaffinity(None).ok()?;
         Self::new((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)))
     }
@@ -71,6 +71,11 @@ impl CpuList {
     fn new(numbers: impl Iterator<Item = usize>) -> Option<Self> {
         let numbers: BTreeSet<usize> = numbers.collect();
         (!numbers.is_empty()).then_some(Self(numbers))
+    }
+
+    /// The numbers of the processors, in ascending order.
+    pub fn numbers(&self) -> impl Iterator<Item = usize> {
+        self.0.iter().copied()
     }
 
     /// Returns what is missing for processes of the calling thread to run on these processors.

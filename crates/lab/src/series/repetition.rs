@@ -208,7 +208,14 @@ impl Repetition<'_> {
                         &format!("{suffix}.sys"),
                     )?;
                     let path = path.expect("the folder was named");
-                    let result = system::traced(self.session, &mut stage, phase, running, &path)?;
+                    let result = system::traced(
+                        self.session,
+                        &mut stage,
+                        phase,
+                        running,
+                        commands.limits.cpus.as_ref(),
+                        &path,
+                    )?;
                     (result, Some(path.display().to_string()))
                 }
             };

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use seeklab_stage::{CommandLine, FileSystem, Mounted, Phase, PhaseResult, Stage};
+use seeklab_stage::{CommandLine, CpuList, FileSystem, Mounted, Phase, PhaseResult, Stage};
 use seeklab_traces::capture::system::{KnownThreads, RecordedTask, Root};
 
 use super::host;
@@ -35,6 +35,7 @@ pub(super) fn traced(
     stage: &mut Stage,
     phase: &Phase,
     running: &Running,
+    cpus: Option<&CpuList>,
     output: &Path,
 ) -> Result<PhaseResult, Failure> {
     let device = running.block().expect("commands run on a block device").path();
@@ -60,6 +61,7 @@ pub(super) fn traced(
     let traced = Traced {
         command: words(&phase.command),
         exit_code: Some(result.exit.code()),
+        cpus: cpus.cloned().or_else(CpuList::permitted),
         root: Root::ChildrenOf(process),
         end_ns: Some(result.synced_ns),
     };

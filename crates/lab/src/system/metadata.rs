@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use schemars::JsonSchema;
+use seeklab_traces::capture::system::JournalPlace;
 use serde::{Deserialize, Serialize};
 
 /// Name of the file.
@@ -35,6 +36,9 @@ pub struct SystemMetadata {
     pub machine: String,
     /// Processors that were online.
     pub cpus: Vec<u16>,
+    /// Processors that the command could use. Empty if they are not known.
+    #[serde(default)]
+    pub task_cpus: Vec<u16>,
     /// Figures of `/proc/meminfo` at the beginning.
     pub memory_bytes: BTreeMap<String, u64>,
     /// Settings of the virtual memory and the request queue at the beginning.
@@ -43,6 +47,9 @@ pub struct SystemMetadata {
     pub device: DeviceFacts,
     /// The traced file system.
     pub mount: MountFacts,
+    /// Journal of the file system. `None` if it has none, or one on another device or of an unknown form.
+    #[serde(default)]
+    pub journal: Option<JournalPlace>,
     /// Cost of recording an event, measured before the beginning. `None` in traces without a calibration.
     #[serde(default)]
     pub recording_cost: Option<RecordingCostFacts>,

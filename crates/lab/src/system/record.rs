@@ -8,6 +8,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 use schemars::JsonSchema;
 use seeklab_core::{ByteSize, TraceRecord};
+use seeklab_stage::CpuList;
 use seeklab_traces::capture::system::{
     HostFacts, KnownThreads, Recorded, RecordedTask, Root, SystemCapture, SystemOptions, write_back,
 };
@@ -92,8 +93,10 @@ pub fn capture_system(
     write_back(&recording.capture.facts().mount)
         .map_err(|error| Failure::from(error).context("cannot write back the file system"))?;
     let exit_code = ended.exit_code;
+    // The command has inherited them.
+    let cpus = CpuList::permitted();
     let recorded =
-        recording.finish(&Traced { command: words, exit_code: Some(exit_code), root, end_ns: None })?;
+        recording.finish(&Traced { command: words, exit_code: Some(exit_code), cpus, root, end_ns: None })?;
     Ok(SystemCaptureResult {
         device: options.device.clone(),
         output: options.output.clone(),
@@ -121,6 +124,8 @@ pub(crate) struct Traced {
     pub(crate) command: Vec<String>,
     /// Its exit code; 128 plus the signal number if a signal ended it. `None` if it went on.
     pub(crate) exit_code: Option<i32>,
+    /// Processors that it could use. `None` if they are not known.
+    pub(crate) cpus: Option<CpuList>,
     /// First threads of the task.
     pub(crate) root: Root,
     /// End of the trace, in nanoseconds of CLOCK_MONOTONIC [default: the end of the recording].
@@ -324,10 +329,12 @@ fn metadata(
         kernel: facts.kernel.clone(),
         machine: facts.machine.clone(),
         cpus: facts.cpus.clone(),
+        task_cpus: traced.cpus.iter().flat_map(CpuList::numbers).map(|cpu| cpu as u16).collect(),
         memory_bytes: facts.memory_bytes.clone(),
         settings: facts.settings.clone(),
         device: device_facts(&device.display().to_string(), facts, recorded.device),
         mount: mount_facts(facts),
+        journal: facts.journal.clone(),
         recording_cost: Some(RecordingCostFacts {
             call_event_ns: recorded.cost.call_ns,
             other_event_ns: recorded.cost.access_ns,

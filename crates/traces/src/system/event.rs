@@ -137,11 +137,13 @@ impl EventKind {
             Self::FileWrite(_) => "file_write",
             Self::Direct { .. } => "direct",
             Self::FileDelete { .. } => "file_delete",
-            Self::DeviceRead { .. } => "device_read",
+            Self::Submit { writes: false, .. } => "device_read",
+            Self::Submit { writes: true, .. } => "device_write",
             Self::Buffer { is_dirtied: false, .. } => "buffer_read",
             Self::Buffer { is_dirtied: true, .. } => "buffer_write",
             Self::Throttle => "throttle",
             Self::Commit { .. } => "commit",
+            Self::Change { .. } => "journal_change",
             Self::Extent(_) => "extent",
             Self::WorkStart(_) | Self::WorkEnd => "work",
             Self::Block(_) => "block",
@@ -240,14 +242,16 @@ pub enum EventKind {
         /// Inode of the file, which another file may get.
         inode: u64,
     },
-    /// The current thread submits a read to a device, before it joins others.
-    DeviceRead {
+    /// The current thread submits a transfer to a device, before it joins others.
+    Submit {
         /// The device: the whole one, or a partition of it.
         device: u32,
         /// First sector, of the whole device.
         sector: u64,
         /// Number of bytes.
         bytes: u64,
+        /// True for a write.
+        writes: bool,
     },
     /// The current thread accesses a block of metadata.
     Buffer {
@@ -270,6 +274,13 @@ pub enum EventKind {
         transaction: u32,
         /// True at the beginning.
         begins: bool,
+    },
+    /// The current thread changed metadata within a transaction of a journal.
+    Change {
+        /// Device of the file system.
+        device: u32,
+        /// Blocks of metadata that the transaction did not have before.
+        blocks: u32,
     },
     /// The place of a part of a file became known.
     Extent(FileExtent),

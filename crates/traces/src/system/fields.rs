@@ -87,10 +87,27 @@ pub(crate) fn file_delete(device: u32, inode: u64, nlink: u64) -> Option<EventKi
     (nlink == 0).then_some(EventKind::FileDelete { device, inode })
 }
 
-/// A submitted read. `None` for other operations, which the letters of the kernel's `rwbs` name.
-pub(crate) fn device_read(device: u32, letters: &[u8], sector: u64, sectors: u64) -> Option<EventKind> {
+/// Blocks that one change adds to a transaction at most, in the kernel a quarter of the largest journal.
+const CHANGED_BLOCKS_MAX: u32 = 1 << 24;
+
+/// A submitted read or write. `None` for other operations, which the letters of the kernel's `rwbs` name.
+pub(crate) fn submission(device: u32, letters: &[u8], sector: u64, sectors: u64) -> Option<EventKind> {
     let bytes = sectors.saturating_mul(SECTOR_BYTES);
-    (letters.first() == Some(&b'R')).then_some(EventKind::DeviceRead { device, sector, bytes })
+    // A flush before or after a write has a letter of its own before or behind the `W`.
+    let is_flush = letters.first() == Some(&b'F');
+    let letter = letters.get(usize::from(is_flush))?;
+    let writes = match letter {
+        b'R' => false,
+        b'W' if bytes > 0 => true,
+        _ => return None,
+    };
+    Some(EventKind::Submit { device, sector, bytes, writes })
+}
+
+/// A change of metadata within a transaction, which says nothing if the transaction had all its blocks.
+pub(crate) fn change(device: u32, blocks: u64) -> Option<EventKind> {
+    let blocks = u32::try_from(blocks).ok().filter(|blocks| (1..=CHANGED_BLOCKS_MAX).contains(blocks))?;
+    Some(EventKind::Change { device, blocks })
 }
 
 /// An access to a block of metadata. The kernel's field `sector` is the number of the block, in blocks of the size.

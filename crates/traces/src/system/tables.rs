@@ -50,6 +50,10 @@ names! {
         FileDelete = "file_delete",
         /// Submits a read to the device, before it joins others.
         DeviceRead = "device_read",
+        /// Submits a write to the device, before it joins others.
+        DeviceWrite = "device_write",
+        /// Changes metadata within a transaction of the journal. The length is that of the blocks that the transaction did not have before.
+        JournalChange = "journal_change",
         /// Accesses a block of metadata.
         BufferRead = "buffer_read",
         /// Makes a block of metadata dirty.

@@ -599,3 +599,33 @@ proptest! {
         prop_assert!(waited <= total, "waits that go on at the end have no row");
     }
 }
+
+#[test]
+fn changes_of_the_journal_and_submitted_writes_are_steps_of_the_task() {
+    let mut host = Host::new();
+    let (device, other) = (7 << 20, 8 << 20);
+    let change = |device, blocks| EventKind::Change { device, blocks };
+    let write = |sector| EventKind::Submit { device, sector, bytes: 4096, writes: true };
+    host.at(10, 0, 10, change(device, 2)).at(20, 0, 10, change(other, 5)).at(30, 0, 10, write(24)).at(
+        40,
+        1,
+        99,
+        write(48),
+    );
+    let (rows, _) = host.finish(100);
+    let steps: Vec<_> = rows
+        .iter()
+        .filter_map(|row| match row {
+            Output::Step(row) => Some((row.event, row.device, row.offset_bytes, row.length_bytes)),
+            _ => None,
+        })
+        .collect();
+    let here = Some(device);
+    assert_eq!(
+        steps,
+        [
+            (StepEvent::JournalChange, here, None, Some(8192)),
+            (StepEvent::DeviceWrite, here, Some(24 * 512), Some(4096)),
+        ]
+    );
+}

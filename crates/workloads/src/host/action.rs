@@ -267,7 +267,12 @@ impl Host {
     }
 
     /// Writes what is dirty in a part of all blocks until nothing is, also what becomes dirty meanwhile.
-    fn write_until_clean(&mut self, pid: u32, pages: std::ops::Range<u64>, position: &mut u64) -> Next {
+    pub(super) fn write_until_clean(
+        &mut self,
+        pid: u32,
+        pages: std::ops::Range<u64>,
+        position: &mut u64,
+    ) -> Next {
         loop {
             let next = self.write_out(pid, pages.clone(), position);
             let is_clean = self.linux.as_ref().is_none_or(|linux| !linux.is_dirty(pages.clone()));
@@ -296,7 +301,7 @@ impl Host {
         let Direct { op, address, pages, fua, class } = direct;
         let per_page = PAGE_BYTES / self.block_bytes;
         let request = Request::new(0, op, address * per_page, (pages * per_page) as u32);
-        let fua = fua && self.settings.has_write_cache;
+        let fua = fua && self.settings.has_write_cache && self.settings.has_fua;
         self.processes[pid as usize].reads = op == Operation::Read;
         self.issue(pid, Owner::Process(pid), class, Request { fua, ..request });
     }

@@ -65,7 +65,7 @@ pub use self::file_system::{DirectoryId, FileId, Full, Mount};
 pub use self::profile::Profile;
 pub use self::recorded::{
     CachedPages, RecordedAction, RecordedAllocation, RecordedExtent, RecordedFile, RecordedPlace,
-    RecordedPool, RecordedStep, RecordedThread, Recording,
+    RecordedPool, RecordedStep, RecordedThread, Recording, SyncEnd,
 };
 pub use self::spec::{FileSpec, HostSettings, HostSpec, ProcessSpec, SystemSpec};
 pub use self::timeline::HostInterval;
@@ -99,7 +99,7 @@ const PROCESSES_MAX: u64 = 100_000;
 /// Number of the syncer among the processes.
 const SYNCER: u32 = 0;
 
-/// Number of the process of the journal among the processes, if the file system of an application has one.
+/// Number of the process of the journal among the processes, if the file system has one.
 const JOURNAL: u32 = 1;
 
 /// A host that runs the processes of a description.
@@ -251,6 +251,7 @@ impl Host {
         let number = id.0;
         let request = self.requests.get_mut(number).expect("an outstanding request completes");
         request.is_complete = true;
+        let request_initiator = request.initiator;
         let figures = match request.class {
             Criticality::TimeCritical => &mut self.time_critical,
             Criticality::TimeLimited => &mut self.time_limited,
@@ -258,7 +259,9 @@ impl Host {
         };
         figures.complete(response);
         self.failed_requests += u64::from(!is_ok);
-        self.completions.push((number, is_ok || self.application.is_some()));
+        // A journal goes on: what its requests fail to write is lost, as after an error of the kernel's.
+        let is_journal = self.has_journal && request_initiator == JOURNAL;
+        self.completions.push((number, is_ok || is_journal || self.application.is_some()));
     }
 
     /// Handles every event until `now`.

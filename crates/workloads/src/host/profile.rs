@@ -60,6 +60,8 @@ pub(super) struct Settings {
     pub(super) tags: u32,
     /// True if the device has a volatile write cache, which synchronisations flush.
     pub(super) has_write_cache: bool,
+    /// True if the device takes writes past its write cache. Otherwise a flush follows them.
+    pub(super) has_fua: bool,
     /// Time that reads may take before writeback is throttled. Zero for no throttling.
     pub(super) writeback_throttling: Duration,
     /// Data that a pipe holds at most.
@@ -124,6 +126,7 @@ impl Settings {
                     time_slice: time(given.time_slice, Duration::from_ms(100)),
                     wakeup_preemption: given.wakeup_preemption.unwrap_or(true),
                     has_write_cache: false,
+                    has_fua: true,
                     writeback_throttling: Duration::ZERO,
                     pipe_bytes: given.pipe.map_or(5 << 10, ByteSize::as_bytes),
                     background_frames: u32::MAX,
@@ -165,6 +168,7 @@ impl Settings {
                     time_slice: time(given.time_slice, Duration::from_us(2800)),
                     wakeup_preemption: given.wakeup_preemption.unwrap_or(true),
                     has_write_cache: given.write_cache.unwrap_or(false),
+                    has_fua: given.fua.unwrap_or(true),
                     writeback_throttling: time(given.wbt, Duration::ZERO),
                     pipe_bytes: given.pipe.map_or(64 << 10, ByteSize::as_bytes),
                 }

@@ -25,6 +25,8 @@ pub struct Recording {
     pub pools: Vec<RecordedPool>,
     /// Metadata in memory at the start: parts of the device, in blocks of 4 KiB.
     pub metadata: Vec<CachedPages>,
+    /// Blocks of the journal in the order in which transactions take them, again and again. Empty without a journal.
+    pub journal: Vec<RecordedPlace>,
 }
 
 /// Blocks of 4 KiB that are in memory at the start.
@@ -202,12 +204,28 @@ pub enum RecordedAction {
         /// Number of blocks.
         pages: u32,
     },
+    /// Writes blocks of metadata that are dirty, and waits.
+    WriteMetadata {
+        /// Address of the first block on the device, in blocks of 4 KiB.
+        address: u64,
+        /// Number of blocks.
+        pages: u32,
+    },
+    /// Changes metadata within a transaction of the journal.
+    Change {
+        /// Blocks that the transaction did not have before.
+        blocks: u32,
+    },
+    /// Waits until the journal has committed what changed before. If nothing has, flushes the device's write cache.
+    Commit,
     /// Writes what is dirty of a file, and waits.
     SyncFile {
         /// Number of the file.
         file: u32,
+        /// Step after the last write.
+        end: SyncEnd,
     },
-    /// Writes everything that is dirty, and waits.
+    /// Writes everything that is dirty, and waits. With a journal, also for a commit.
     SyncAll,
     /// Starts a thread.
     Start {
@@ -228,6 +246,17 @@ pub enum RecordedAction {
     },
 }
 
+/// End of a synchronisation of a file: how its data become durable once they are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SyncEnd {
+    /// By a flush of the device's write cache.
+    Flush,
+    /// By a commit of the journal, which flushes.
+    Commit,
+    /// By a later action.
+    Later,
+}
+
 impl Recording {
     /// The block behind the last on the device that the recording can access. `None` if it accesses none.
     pub(super) fn end_page(&self) -> Option<u64> {
@@ -239,11 +268,15 @@ impl Recording {
             RecordedAction::MetadataAhead { address, pages } => {
                 Some(address.saturating_add(u64::from(pages)))
             }
+            RecordedAction::WriteMetadata { address, pages } => {
+                Some(address.saturating_add(u64::from(pages)))
+            }
             _ => None,
         });
         let dirty = self.metadata.iter().filter(|part| part.is_dirty);
         let dirty = dirty.map(|part| part.first.saturating_add(part.pages));
-        data.chain(metadata).chain(dirty).max()
+        let journal = self.journal.iter().map(|place| place.address.saturating_add(place.pages));
+        data.chain(metadata).chain(dirty).chain(journal).max()
     }
 
     /// For each thread, true if another one starts it.

@@ -127,6 +127,10 @@ pub struct HostSettings {
     /// `queue/write_cache`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_cache: Option<bool>,
+    /// True if the device takes single writes past its write cache; otherwise a flush follows the last write of a commit. Of `linux`:
+    /// `queue/fua`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fua: Option<bool>,
     /// Time that reads may take before writeback is throttled, zero for no throttling. Of `linux`: `queue/wbt_lat_usec`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wbt: Option<Duration>,

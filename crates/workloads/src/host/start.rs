@@ -10,7 +10,7 @@ use super::channel::{Lock, Pipe};
 use super::criticality::Requests;
 use super::figures::{Accounts, CpuTimes};
 use super::file::File;
-use super::file_system::FileSystem;
+use super::file_system::{FileSystem, Journal};
 use super::linux::{Linux, LinuxFileSource};
 use super::list::{Links, NONE};
 use super::page_cache::FrameState;
@@ -98,6 +98,8 @@ impl Host {
         let definition = |number| Definition { program: Vec::new(), is_task: is_task(number) };
         let definitions: Vec<_> = (0..recording.threads.len()).map(definition).collect();
         let mut host = Self::idle(settings, block_bytes, definitions, seed);
+        let journal = recording.journal.iter().flat_map(|place| place.address..place.address + place.pages);
+        let journal: Vec<u64> = journal.collect();
         let is_started = recording.started_by_others();
         let starts: Vec<Duration> = recording.threads.iter().map(|thread| thread.start).collect();
         let files = recording.files.into_iter();
@@ -111,6 +113,11 @@ impl Host {
             &host.settings,
         )));
         host.add_syncer();
+        if !journal.is_empty() {
+            host.linux.as_mut().expect("it was just made").journal = Some(Journal::new(journal));
+            host.has_journal = true;
+            host.add_journal();
+        }
         host.fill_cache();
         for (number, start) in starts.into_iter().enumerate().filter(|(number, _)| !is_started[*number]) {
             let is_task = host.definitions[number].is_task;

@@ -10,8 +10,8 @@ use super::list::NONE;
 use super::page_cache::FrameState;
 use super::process::{Activity, Cached, Direct, Next, Phase, Recorded, State, Sync, Wait};
 use super::program::{Instruction, Mode, Place, Transfer};
-use super::recorded::RecordedAction;
-use super::{Host, PAGE_BYTES};
+use super::recorded::{RecordedAction, SyncEnd};
+use super::{Host, JOURNAL, PAGE_BYTES};
 
 impl Host {
     /// Goes on with a process until it computes, waits or ends.
@@ -63,10 +63,10 @@ impl Host {
             self.failed_processes += 1;
             return Next::End;
         }
-        if is_recorded {
+        if is_recorded && !(pid == JOURNAL && self.has_journal) {
             return self.fetch_step(pid);
         }
-        if self.application.is_some() {
+        if self.application.is_some() || is_recorded {
             return self.fetch_action(pid);
         }
         self.instant_statements += 1;
@@ -124,7 +124,9 @@ impl Host {
                 process.activity = match (&self.linux, file) {
                     (None, file) => Activity::Sync(Sync { file, frame: NONE }),
                     (Some(_), None) => Activity::linux(RecordedAction::SyncAll),
-                    (Some(_), Some(file)) => Activity::linux(RecordedAction::SyncFile { file }),
+                    (Some(_), Some(file)) => {
+                        Activity::linux(RecordedAction::SyncFile { file, end: SyncEnd::Flush })
+                    }
                 };
                 Next::Compute(call)
             }

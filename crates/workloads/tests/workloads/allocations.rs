@@ -11,7 +11,8 @@ use std::sync::Arc;
 use seeklab_core::{Arrival, Device, Duration, Instant, Seed, Workload};
 use seeklab_workloads::Builtin;
 use seeklab_workloads::host::{
-    Host, HostSettings, RecordedAction, RecordedExtent, RecordedFile, RecordedStep, RecordedThread, Recording,
+    Host, HostSettings, RecordedAction, RecordedExtent, RecordedFile, RecordedStep, RecordedThread,
+    Recording, SyncEnd,
 };
 
 use crate::common::{Server, Service, TARGET};
@@ -135,7 +136,7 @@ fn warm_host_of_a_recording_does_not_allocate() {
                     keeps_first: true,
                     keeps_last: false,
                 },
-                RecordedAction::SyncFile { file: thread },
+                RecordedAction::SyncFile { file: thread, end: SyncEnd::Flush },
             ];
             // The second thread waits for the first.
             let await_other = RecordedAction::Await { thread: 0, steps: number * 4 };

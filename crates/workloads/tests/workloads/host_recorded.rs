@@ -8,7 +8,7 @@ use seeklab_core::{Duration, Instant, Operation, Seed};
 use seeklab_workloads::AddressSpace;
 use seeklab_workloads::host::{
     CachedPages, Host, HostSettings, RecordedAction, RecordedAllocation, RecordedExtent, RecordedFile,
-    RecordedPlace, RecordedPool, RecordedStep, RecordedThread, Recording,
+    RecordedPlace, RecordedPool, RecordedStep, RecordedThread, Recording, SyncEnd,
 };
 
 use crate::common::{Server, Service, TARGET};
@@ -153,7 +153,7 @@ fn timer_keeps_its_time_on_every_device() {
 fn synchronisation_waits_for_the_blocks_of_its_file() {
     let steps = [
         (0, write(0, 8, false)),
-        (0, RecordedAction::SyncFile { file: 0 }),
+        (0, RecordedAction::SyncFile { file: 0, end: SyncEnd::Flush }),
         (1_000, write(0, 1, false)),
         (0, RecordedAction::SyncAll),
     ];
@@ -187,7 +187,7 @@ fn deleted_file_is_not_written_and_waits_for_what_is_being_written() {
         (0, delete),
         (1_000, read(0, 8)),
     ];
-    let syncing = thread(&[(0, RecordedAction::SyncFile { file: 0 })]);
+    let syncing = thread(&[(0, RecordedAction::SyncFile { file: 0, end: SyncEnd::Flush })]);
     let run = run(vec![file(1000, 8)], vec![thread(&steps), syncing]);
     assert_eq!(requests(&run), [(Operation::Write, 1000, 8), (Operation::Read, 1000, 8)]);
     assert_eq!(run.figures.elapsed, Duration::from_ms(1) + SERVICE * 2);
@@ -241,7 +241,7 @@ fn action() -> impl Strategy<Value = RecordedAction> {
         )
         .1),
         Just(RecordedAction::Delete { file: 0 }),
-        Just(RecordedAction::SyncFile { file: 0 }),
+        Just(RecordedAction::SyncFile { file: 0, end: SyncEnd::Flush }),
         Just(RecordedAction::SyncAll),
         (0_u32..40).prop_map(|steps| RecordedAction::Await { thread: 0, steps }),
         (0_u64..9_000).prop_map(|us| RecordedAction::Sleep { time: Duration::from_us(us) }),
@@ -309,7 +309,7 @@ fn new_data_lie_in_the_order_in_which_they_are_written() {
         let host = Host::of_recording(recording, &free(), TARGET, Seed(1)).expect("it fits");
         requests(&run_host(host, Server::new(Service::Constant(SERVICE))))
     };
-    let sync = |file| (0, RecordedAction::SyncFile { file });
+    let sync = |file| (0, RecordedAction::SyncFile { file, end: SyncEnd::Flush });
     let first = written(&[(0, write(0, 4)), sync(0), (0, write(1, 4)), sync(1)]);
     assert_eq!(first, [(Operation::Write, 1000, 4), (Operation::Write, 1004, 4)]);
     let second = written(&[(0, write(1, 4)), sync(1), (0, write(0, 4)), sync(0)]);
@@ -317,7 +317,7 @@ fn new_data_lie_in_the_order_in_which_they_are_written() {
     // What became dirty together is one request, whichever came first. A block that is written again keeps its place.
     let together =
         written(&[(0, write(1, 1)), (0, write(0, 4)), (0, write(1, 4)), (0, RecordedAction::SyncAll)]);
-    assert_eq!(together, [(Operation::Write, 1004, 4), (Operation::Write, 1000, 4)]);
+    assert_eq!(together, [(Operation::Write, 1000, 8)]);
 }
 
 #[test]
@@ -329,6 +329,24 @@ fn clean_pages_that_the_machine_takes_are_read_again() {
     // The dirty block stays.
     let expected = [(Operation::Read, 1000, 4), (Operation::Read, 1001, 2), (Operation::Write, 1000, 1)];
     assert_eq!(requests(&run), expected);
+}
+
+#[test]
+fn block_without_a_place_is_read_without_a_request_and_gets_its_place_when_it_is_written() {
+    // A program writes blocks 1, 0 and 2 of a new file in this order, and reads block 0 before.
+    let part = |first| RecordedAllocation { first, pages: 1, pool: 0 };
+    let places = [(0, 2001), (1, 2000), (2, 2002)];
+    let extents = places.map(|(first, address)| RecordedExtent { first, address, pages: 1 }).to_vec();
+    let allocations = vec![part(0), part(1), part(2)];
+    let files = vec![RecordedFile { pages: 3, extents, allocations, ..RecordedFile::default() }];
+    let steps = [(0, write(1, 1, false)), (0, read(0, 1)), (0, write(0, 1, true)), (0, write(2, 1, false))];
+    let pools = vec![RecordedPool { places: vec![RecordedPlace { address: 2000, pages: 3 }] }];
+    let recording = Recording { files, threads: vec![thread(&steps)], pools, ..Recording::default() };
+    let host = Host::of_recording(recording, &free(), TARGET, Seed(1)).expect("it fits");
+    let run = run_host(host, Server::new(Service::Constant(SERVICE)));
+    // Block 0 joins the request for block 1 in front, block 2 behind: one request as in the plug of the kernel.
+    assert_eq!(requests(&run), [(Operation::Write, 2000, 3)]);
+    assert_eq!(run.figures.io_waits, 0);
 }
 
 #[test]

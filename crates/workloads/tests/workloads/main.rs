@@ -10,6 +10,7 @@ mod descriptions;
 mod draws;
 mod host;
 mod host_channels;
+mod host_journal;
 mod host_laws;
 mod host_linux;
 mod host_recorded;

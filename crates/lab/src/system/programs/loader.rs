@@ -8,20 +8,23 @@ use seeklab_traces::system::tables::{
     CachedRow, ExtentRow, InitialRow, OpenFileRow, ProcessRow, StepRow, WaitRow,
 };
 use seeklab_traces::system::{StepEvent, WaitCause};
-use seeklab_workloads::host::{CachedPages, RecordedAction, RecordedStep, RecordedThread, Recording};
+use seeklab_workloads::host::{
+    CachedPages, RecordedAction, RecordedPlace, RecordedStep, RecordedThread, Recording, SyncEnd,
+};
 
 use super::KeptWaits;
 use super::calls::{ADVICE_SEQUENTIAL, Calls, OPEN_SYNC, RING_WAITS};
 use super::data_blocks::DataBlocks;
 use super::device_reads::DeviceReads;
 use super::files::{Descriptors, Files};
+use super::journal;
 use super::lost_pages::{DataReads, Lost, Write};
 use super::metadata_reads::Lookups;
 use super::queues::Queues;
 use crate::system::metadata::SystemMetadata;
 
 /// Size of a block of the file system, and of a page.
-const BLOCK_BYTES: u64 = 4096;
+pub(super) const BLOCK_BYTES: u64 = 4096;
 
 /// Size of a sector.
 const SECTOR_BYTES: u64 = 512;
@@ -38,7 +41,11 @@ struct Thread {
     waits_ns: Vec<u64>,
     /// Waits that began before the last step.
     waits_passed: usize,
+    /// Beginnings of the waits for the journal, in order.
+    journal_waits_ns: Vec<u64>,
     call: Option<(u16, [u64; 4])>,
+    /// Time at which the call began.
+    call_ns: u64,
     /// Step that began the call.
     call_step: usize,
     lookups: Lookups,
@@ -83,6 +90,11 @@ pub(super) struct Loader {
     has_metadata_bytes: bool,
     /// True if the trace has the reads that threads submitted. Otherwise, reads of metadata follow from look-ups.
     has_device_reads: bool,
+    /// True if the trace has the writes that threads submitted, and their changes of metadata: a synchronisation then ends where its
+    /// call does.
+    has_device_writes: bool,
+    /// Blocks of the journal, from the next transaction on. Empty if the changes of its transactions are not known.
+    journal: Vec<RecordedPlace>,
     data: DataBlocks,
     calls: Calls,
     numbers: BTreeMap<u32, usize>,
@@ -147,6 +159,10 @@ impl Loader {
             device_blocks: metadata.device.size_bytes / BLOCK_BYTES,
             has_metadata_bytes: metadata.has_metadata_bytes,
             has_device_reads: metadata.events.by_kind.contains_key(StepEvent::DeviceRead.name()),
+            has_device_writes: [StepEvent::DeviceWrite, StepEvent::JournalChange]
+                .iter()
+                .any(|event| metadata.events.by_kind.contains_key(event.name())),
+            journal: journal::places(metadata),
             data: DataBlocks::default(),
             calls: Calls::of_machine(&metadata.machine),
             numbers,
@@ -181,6 +197,9 @@ impl Loader {
         let is_read = matches!(row.cause, WaitCause::DataRead | WaitCause::MetadataRead);
         if let Some(thread) = self.numbers.get(&row.thread).filter(|_| is_read) {
             self.threads[*thread].waits_ns.push(row.begin_ns);
+        }
+        if let Some(thread) = self.numbers.get(&row.thread).filter(|_| row.cause == WaitCause::Journal) {
+            self.threads[*thread].journal_waits_ns.push(row.begin_ns);
         }
     }
 
@@ -262,8 +281,14 @@ impl Loader {
             ));
         };
         let end_ns = row.time_ns.saturating_add(row.wait_ns.unwrap_or(0));
-        let has_waited = self.threads[number].has_waited(row.time_ns);
         let here = row.device == Some(self.file_system);
+        if matches!(row.event, StepEvent::DeviceWrite | StepEvent::JournalChange) {
+            // They say nothing about the accesses around them.
+            let action = if here { self.change(row) } else { RecordedAction::None };
+            self.push(number, row, end_ns, action);
+            return Ok(());
+        }
+        let has_waited = self.threads[number].has_waited(row.time_ns);
         let is_lookup = row.event == StepEvent::BufferRead && here;
         if has_waited || row.event != StepEvent::DeviceRead {
             self.decide_device_reads(number, has_waited);
@@ -319,11 +344,34 @@ impl Loader {
             StepEvent::Wait => self.explicit_wait(number, step, row, end_ns),
             _ => RecordedAction::None,
         };
+        self.push(number, row, end_ns, action);
+        Ok(())
+    }
+
+    fn push(&mut self, number: usize, row: &StepRow, end_ns: u64, action: RecordedAction) {
         let thread = &mut self.threads[number];
         thread.steps.push(RecordedStep { computing: Duration::from_ns(row.computing_ns), action });
         let last_ns = thread.ends_ns.last().copied().unwrap_or(0);
         thread.ends_ns.push(end_ns.max(last_ns));
-        Ok(())
+    }
+
+    /// Takes a change of metadata in a transaction, or a write that a thread submits. The host itself decides about writes of data.
+    fn change(&self, row: &StepRow) -> RecordedAction {
+        let address = row.offset_bytes.unwrap_or(0) / BLOCK_BYTES;
+        let blocks = row.length_bytes.unwrap_or(0).div_ceil(BLOCK_BYTES);
+        let Some(blocks) = u32::try_from(blocks).ok().filter(|blocks| *blocks > 0) else {
+            return RecordedAction::None;
+        };
+        match row.event {
+            StepEvent::JournalChange if !self.journal.is_empty() => RecordedAction::Change { blocks },
+            StepEvent::DeviceWrite
+                if address.saturating_add(blocks.into()) <= self.device_blocks
+                    && !self.data.contains(address) =>
+            {
+                RecordedAction::WriteMetadata { address, pages: blocks }
+            }
+            _ => RecordedAction::None,
+        }
     }
 
     /// Returns true if a buffer holds data of a file.
@@ -539,6 +587,7 @@ impl Loader {
         thread.data_reads.clear();
         let Some(call) = row.call else { return RecordedAction::None };
         thread.call = Some((call, arguments));
+        thread.call_ns = row.time_ns;
         thread.call_step = thread.steps.len();
         let process = thread.process;
         if call == self.calls.advise && row.argument_3 == Some(ADVICE_SEQUENTIAL) {
@@ -548,7 +597,10 @@ impl Loader {
             RecordedAction::SyncAll
         } else if call == self.calls.sync_file || call == self.calls.sync_data {
             match self.descriptors.file(process, arguments[0]) {
-                Some(file) => RecordedAction::SyncFile { file },
+                Some(file) if self.has_device_writes => {
+                    RecordedAction::SyncFile { file, end: SyncEnd::Later }
+                }
+                Some(file) => RecordedAction::SyncFile { file, end: SyncEnd::Flush },
                 None => RecordedAction::None,
             }
         } else {
@@ -564,6 +616,15 @@ impl Loader {
         let (Some((call, arguments)), Some(result)) = (thread.call.take(), row.result) else {
             return RecordedAction::None;
         };
+        let commits = !self.journal.is_empty() && thread.has_waited_for_journal(row.time_ns);
+        if self.has_device_writes && (call == self.calls.sync_file || call == self.calls.sync_data) {
+            // Metadata that the call changed, such as new places of its data, belong to the commit.
+            return match self.descriptors.file(process, arguments[0]) {
+                _ if commits => RecordedAction::Commit,
+                Some(file) => RecordedAction::SyncFile { file, end: SyncEnd::Flush },
+                None => RecordedAction::None,
+            };
+        }
         if call == self.calls.close {
             self.descriptors.close(process, arguments[0]);
         } else if call == self.calls.open_at {
@@ -583,7 +644,8 @@ impl Loader {
             let descriptor = arguments[self.calls.written_argument(call)];
             let file = self.descriptors.file(process, descriptor);
             if let Some(file) = file.filter(|_| self.descriptors.is_synchronous(process, descriptor)) {
-                return RecordedAction::SyncFile { file };
+                let end = if commits { SyncEnd::Commit } else { SyncEnd::Flush };
+                return RecordedAction::SyncFile { file, end };
             }
         }
         RecordedAction::None
@@ -638,7 +700,14 @@ impl Loader {
         let threads = self.threads.into_iter().map(recorded).collect();
         let (files, pools) = self.files.finish();
         Loaded {
-            recording: Recording { files, threads, task: Vec::new(), pools, metadata: self.cached_metadata },
+            recording: Recording {
+                files,
+                threads,
+                task: Vec::new(),
+                pools,
+                metadata: self.cached_metadata,
+                journal: self.journal,
+            },
             kept: self.kept,
             unused_direct_opens: if self.direct_transfers == 0 { self.direct_opens } else { 0 },
             lost_pages: lost.iter().map(|(_, lost)| lost.pages()).sum(),
@@ -654,6 +723,12 @@ impl Thread {
             self.waits_passed += 1;
         }
         self.waits_passed > before
+    }
+
+    /// Returns true if the thread has waited for the journal since its call began.
+    fn has_waited_for_journal(&self, time_ns: u64) -> bool {
+        let first = self.journal_waits_ns.partition_point(|begin_ns| *begin_ns < self.call_ns);
+        self.journal_waits_ns.get(first).is_some_and(|begin_ns| *begin_ns <= time_ns)
     }
 }
 

@@ -22,6 +22,7 @@ mod data_blocks;
 mod device_reads;
 mod extents;
 mod files;
+mod journal;
 mod loader;
 mod lost_pages;
 mod metadata_reads;
@@ -115,10 +116,10 @@ pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
     let memory_bytes = settings.memory.map_or(0, ByteSize::as_bytes);
     let Loaded { recording, kept, lost_pages, unused_direct_opens } = loader.finish(memory_bytes);
     let mut notes = Vec::new();
-    if metadata.tables.get("commits").is_some_and(|commits| *commits > 0) {
+    if metadata.tables.get("commits").is_some_and(|commits| *commits > 0) && recording.journal.is_empty() {
         notes.push(
-            "the file system of the trace has a journal, and the host does not model it: neither commits nor waits \
-             for them"
+            "the file system of the trace has a journal, and the trace lacks its place or its changes: the host models \
+             neither commits nor waits for them"
                 .to_owned(),
         );
     }

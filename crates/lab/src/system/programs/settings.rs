@@ -20,10 +20,12 @@ pub(super) fn traced(metadata: &SystemMetadata) -> HostSettings {
         _ => positive("vm.dirty_background_bytes"),
     };
     let memory = metadata.memory_bytes.get("MemAvailable").copied().filter(|bytes| *bytes >= MEMORY_MIN);
+    // The others are left to what emulates the device, and to the threads of the kernel that are not modelled.
+    let cpus = if metadata.task_cpus.is_empty() { &metadata.cpus } else { &metadata.task_cpus };
     HostSettings {
         profile: Profile::Linux,
         memory: memory.map(ByteSize::from_bytes),
-        cpus: u32::try_from(metadata.cpus.len()).ok().filter(|cpus| *cpus > 0),
+        cpus: u32::try_from(cpus.len()).ok().filter(|cpus| *cpus > 0),
         dirty_limit: percent("vm.dirty_ratio"),
         // A strict limit of the device counts in place of that of all memory.
         dirty_bytes: strict.or(positive("vm.dirty_bytes")).map(ByteSize::from_bytes),
@@ -36,6 +38,7 @@ pub(super) fn traced(metadata: &SystemMetadata) -> HostSettings {
         max_request: kibibytes("queue.max_sectors_kb").filter(|size| size.as_bytes() >= 4096),
         tags: number("queue.nr_requests").and_then(|tags| u32::try_from(tags).ok()).filter(|tags| *tags > 0),
         write_cache: metadata.settings.get("queue.write_cache").map(|cache| cache == "write back"),
+        fua: number("queue.fua").map(|fua| fua != 0),
         wbt: number("queue.wbt_lat_usec").map(|us| Duration::from_us(us.min(WBT_MAX_US))),
         ..HostSettings::default()
     }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use seeklab_core::{Duration, ProcessName};
+use seeklab_traces::capture::system::{JournalPart, JournalPlace};
 use seeklab_traces::system::tables::{
     CachedRow, ExtentRow, InitialRow, OpenFileRow, ProcessRow, StepRow, TABLES_VERSION, WaitRow,
 };
 use seeklab_traces::system::{Role, StepEvent, WaitCause, Waker};
-use seeklab_workloads::host::{CachedPages, RecordedAction, Recording};
+use seeklab_workloads::host::{CachedPages, RecordedAction, Recording, SyncEnd};
 
 use super::KeptWaits;
 use super::loader::{Loaded, Loader};
@@ -42,6 +43,7 @@ fn metadata() -> SystemMetadata {
         kernel: "6.18".to_owned(),
         machine: "x86_64".to_owned(),
         cpus: vec![0, 1],
+        task_cpus: Vec::new(),
         memory_bytes: BTreeMap::from([("MemAvailable".to_owned(), 1 << 30)]),
         settings: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
         device: DeviceFacts {
@@ -57,6 +59,7 @@ fn metadata() -> SystemMetadata {
             options: "rw".to_owned(),
             number: DEVICE,
         },
+        journal: None,
         recording_cost: None,
         has_metadata_bytes: true,
         has_start_pages: false,
@@ -189,9 +192,13 @@ fn loaded(
     memory_bytes: u64,
 ) -> Loaded {
     let mut metadata = metadata();
-    if steps.iter().any(|row| row.event == StepEvent::DeviceRead) {
-        metadata.events.by_kind.insert("device_read".to_owned(), 1);
+    for event in [StepEvent::DeviceRead, StepEvent::DeviceWrite, StepEvent::JournalChange] {
+        if steps.iter().any(|row| row.event == event) {
+            metadata.events.by_kind.insert(event.name().to_owned(), 1);
+        }
     }
+    let parts = [(1000, 8), (2000, 4)].map(|(device_block, blocks)| JournalPart { device_block, blocks });
+    metadata.journal = Some(JournalPlace { block_bytes: 4096, parts: parts.to_vec(), next_block: 2 });
     let mut loader = Loader::new(&metadata, processes);
     steps.iter().for_each(|row| loader.survey(row));
     waits.iter().for_each(|row| loader.wait(row));
@@ -466,8 +473,58 @@ fn synchronisation_finds_its_file_by_the_descriptor() {
     let (_, deeds) = deeds(&[], &[], &steps);
     let deeds: Vec<_> =
         deeds.into_iter().filter(|deed| !matches!(deed, RecordedAction::Write { .. })).collect();
-    let sync = |file| RecordedAction::SyncFile { file };
+    let sync = |file| RecordedAction::SyncFile { file, end: SyncEnd::Flush };
     assert_eq!(deeds, [sync(0), sync(1), RecordedAction::SyncAll, sync(2)]);
+}
+
+#[test]
+fn synchronisation_that_waits_for_the_journal_ends_with_a_commit() {
+    let change =
+        |time_ns| StepRow { length_bytes: Some(3 * 4096), ..step(10, time_ns, StepEvent::JournalChange) };
+    let mut steps = Vec::new();
+    let mut sync = |time_ns, within: Option<StepRow>| {
+        let [enter, exit] = call(time_ns, 74, [3, 0, 0], 0);
+        steps.extend([Some(enter), within, Some(exit)].into_iter().flatten());
+    };
+    sync(200, Some(change(205)));
+    sync(300, None);
+    let [enter, exit] = call(100, 1, [3, 0, 0], 1);
+    let steps =
+        [vec![enter, access(105, StepEvent::FileWrite, 50, 0, 4096), change(106), exit], steps].concat();
+    let wait = WaitRow { cause: WaitCause::Journal, ..wait_for_data(207, 1) };
+    let (recording, made) = deeds(&[wait], &[], &steps);
+    let (change, end) =
+        (RecordedAction::Change { blocks: 3 }, |end| RecordedAction::SyncFile { file: 0, end });
+    let first = [change, end(SyncEnd::Later), change, RecordedAction::Commit];
+    assert_eq!(made[1..], [&first[..], &[end(SyncEnd::Later), end(SyncEnd::Flush)]].concat());
+    let journal: Vec<_> = recording.journal.iter().map(|place| (place.address, place.pages)).collect();
+    assert_eq!(journal, [(1002, 6), (2000, 4), (1000, 2)]);
+    // Without the changes, nothing is known of the transactions.
+    let steps: Vec<StepRow> = steps.into_iter().filter(|row| row.event != StepEvent::JournalChange).collect();
+    let (recording, made) = deeds(&[wait], &[], &steps);
+    assert_eq!((made[1..].to_vec(), recording.journal), (vec![end(SyncEnd::Flush); 2], Vec::new()));
+}
+
+#[test]
+fn metadata_that_a_thread_writes_itself_is_written_by_the_model_too() {
+    let transfer = |time_ns, block: u64, event| StepRow {
+        offset_bytes: Some(block * 4096),
+        length_bytes: Some(8192),
+        ..step(10, time_ns, event)
+    };
+    let extent = ExtentRow { time_ns: 1, inode: 50, file_block: 0, device_block: 500, blocks: 8 };
+    let steps = [
+        access(100, StepEvent::FileRead, 50, 0, 4096),
+        transfer(110, 40, StepEvent::DeviceWrite),
+        transfer(120, 502, StepEvent::DeviceWrite),
+        transfer(130, (1 << 18) - 1, StepEvent::DeviceWrite),
+    ];
+    let (_, made) = deeds(&[], &[extent], &steps);
+    assert_eq!(
+        made[1..],
+        [RecordedAction::WriteMetadata { address: 40, pages: 2 }],
+        "neither data nor beyond the device"
+    );
 }
 
 #[test]
@@ -604,7 +661,10 @@ fn transfers_past_the_page_cache_are_causes_and_their_reads_effects() {
     let (recording, deeds) = deeds(&[wait_for_data(23, 1)], &[place], &steps);
     let part =
         |first, sectors, writes| RecordedAction::Direct { file: 0, first, sectors, writes, queue: None };
-    assert_eq!(deeds, [part(1, 2, false), part(16, 8, true), RecordedAction::SyncFile { file: 0 }]);
+    assert_eq!(
+        deeds,
+        [part(1, 2, false), part(16, 8, true), RecordedAction::SyncFile { file: 0, end: SyncEnd::Flush }]
+    );
     // Such an access says nothing about what is in memory, and a write keeps the place that it has.
     let file = &recording.files[0];
     assert_eq!((file.is_cached, file.allocations.len(), file.extents[0].address), (false, 0, 700));
@@ -717,5 +777,5 @@ fn files_open_at_the_beginning_are_those_of_the_process_that_made_the_command() 
     steps.iter().for_each(|row| loader.step(row).expect("the row is right"));
     let all = actions(&loader.finish(1 << 30).recording, 0);
     let none = RecordedAction::None;
-    assert_eq!(all, [RecordedAction::SyncFile { file: 0 }, none, none, none]);
+    assert_eq!(all, [RecordedAction::SyncFile { file: 0, end: SyncEnd::Flush }, none, none, none]);
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::journal::JournalPlace;
 use crate::capture::device::{Target, processors};
 use crate::capture::error::CaptureError;
 use crate::system::table::process_name;
@@ -91,6 +92,9 @@ pub struct HostFacts {
     pub settings: BTreeMap<String, String>,
     /// The traced file system.
     pub mount: Mount,
+    /// Journal of the file system, if it has one whose place is known.
+    #[serde(default)]
+    pub journal: Option<JournalPlace>,
     /// Bytes of the device.
     pub device_bytes: u64,
     /// Bytes of a logical block of the device.
@@ -145,6 +149,7 @@ impl HostFacts {
             memory_bytes: memory(&fs::read_to_string("/proc/meminfo").unwrap_or_default()),
             settings,
             mount,
+            journal: JournalPlace::of_device(device),
             device_bytes: target.size_bytes,
             block_bytes: target.block_bytes,
         })

@@ -42,12 +42,13 @@ pub(super) enum Point {
     FileWrite,
     Direct,
     FileDelete,
-    DeviceRead,
+    Submit,
     BufferRead,
     BufferWrite,
     Throttle,
     CommitBegin,
     CommitEnd,
+    Change,
     Extent,
     /// An extent that was looked up, if it was found.
     FoundExtent,
@@ -149,7 +150,8 @@ pub(super) const TRACEPOINTS: &[Tracepoint] = &[
         &["dev", "ino", "isize", "pos", "count", "ki_flags", "dio_flags", "aio"],
     ),
     row(Point::FileDelete, Task, "ext4", "ext4_evict_inode", &["dev", "ino", "nlink"]),
-    row(Point::DeviceRead, Task, "block", "block_bio_queue", &["dev", "sector", "nr_sector", "rwbs"]),
+    row(Point::Submit, Task, "block", "block_bio_queue", &["dev", "sector", "nr_sector", "rwbs"]),
+    row(Point::Change, Task, "jbd2", "jbd2_handle_stats", &["dev", "dirtied_blocks"]),
     row(Point::BufferRead, Task, "block", "block_touch_buffer", &["dev", "sector", "size"]),
     row(Point::BufferWrite, Task, "block", "block_dirty_buffer", &["dev", "sector", "size"]),
     row(Point::Throttle, Task, "writeback", "balance_dirty_pages", &[]),
@@ -283,9 +285,9 @@ impl Decoder {
                 }));
             }
             Point::FileDelete => return Some(fields::file_delete(field(0)? as u32, field(1)?, field(2)?)),
-            Point::DeviceRead => {
+            Point::Submit => {
                 let letters = bytes(raw, self.fields[3])?;
-                return Some(fields::device_read(field(0)? as u32, letters, field(1)?, field(2)?));
+                return Some(fields::submission(field(0)? as u32, letters, field(1)?, field(2)?));
             }
             Point::BufferRead | Point::BufferWrite => {
                 let is_dirtied = self.tracepoint.point == Point::BufferWrite;
@@ -297,6 +299,7 @@ impl Decoder {
                 transaction: field(1)? as u32,
                 begins: self.tracepoint.point == Point::CommitBegin,
             },
+            Point::Change => return Some(fields::change(field(0)? as u32, field(1)?)),
             Point::Extent => {
                 let extent = self.extent(raw, 0)?;
                 return Some(fields::mapped_extent(extent, (field(5)? as u32).cast_signed().into()));
@@ -595,6 +598,17 @@ format:
                 ],
                 "7,2 WS 24 + 16 [cp]",
             ),
+            (
+                "block_bio_queue",
+                vec![("dev", device()), ("sector", eight(24)), ("nr_sector", four(8)), ("rwbs", name(b"D"))],
+                "7,2 D 24 + 8 [rm]",
+            ),
+            ("jbd2_handle_stats", vec![("dev", device()), ("dirtied_blocks", four(3))], {
+                "dev 7,2 tid 12 type 2 line_no 3211 interval 0 sync 0 requested_blocks 8 dirtied_blocks 3"
+            }),
+            ("jbd2_handle_stats", vec![("dev", device()), ("dirtied_blocks", four(0))], {
+                "dev 7,2 tid 12 type 2 line_no 3211 interval 0 sync 0 requested_blocks 8 dirtied_blocks 0"
+            }),
             (
                 "block_rq_complete",
                 vec![

@@ -27,6 +27,7 @@ mod calls;
 mod cost;
 mod facts;
 mod format;
+mod journal;
 mod part;
 mod spool;
 mod start;
@@ -58,11 +59,12 @@ use spool::{SharedPart, Spooled, Spooler, held};
 use symbols::Symbols;
 
 pub use facts::{HostFacts, KnownThreads, Mount};
+pub use journal::{JournalPart, JournalPlace};
 pub use part::{RecordedTask, is_system_part};
 pub use start::{CachedPart, OpenFile, StartState};
 
-/// Filter of reads. Without it, the decoder leaves the others out.
-const DEVICE_READS: &str = "rwbs ~ \"R*\"";
+/// Filter of reads and writes. Without it, the decoder leaves the others out.
+const TRANSFERS: &str = "rwbs ~ \"R*\" || rwbs ~ \"*W*\"";
 
 /// Records the call stack of a thread that leaves its processor to wait.
 const STACK_TRIGGER: &str = "stacktrace if prev_state & 3";
@@ -218,8 +220,8 @@ impl SystemCapture {
                     instance.write(&file, &of_device)?;
                 }
             }
-            if point == Point::DeviceRead {
-                let _ = instance.write(&format!("events/{group}/{name}/filter"), DEVICE_READS);
+            if point == Point::Submit {
+                let _ = instance.write(&format!("events/{group}/{name}/filter"), TRANSFERS);
             }
             if matches!(point, Point::CallEnter | Point::CallExit) {
                 // A kernel that refuses the filter records all calls.

@@ -302,7 +302,7 @@ impl Processor {
                 let fill = |row: &mut StepRow| (row.device, row.inode) = (Some(device), Some(inode));
                 self.step(event.thread, StepEvent::FileDelete, fill, sink);
             }
-            EventKind::DeviceRead { device, sector, bytes } => {
+            EventKind::Submit { device, sector, bytes, writes } => {
                 let TracedDevice { requests, file_system, partition } = self.device;
                 let is_within = partition.is_none_or(|(first, end)| (first..end).contains(&sector));
                 if is_within && (device == requests || device == file_system) {
@@ -312,7 +312,8 @@ impl Processor {
                         row.offset_bytes = Some((sector - first).saturating_mul(SECTOR_BYTES));
                         row.length_bytes = Some(bytes);
                     };
-                    self.step(event.thread, StepEvent::DeviceRead, fill, sink);
+                    let step = if writes { StepEvent::DeviceWrite } else { StepEvent::DeviceRead };
+                    self.step(event.thread, step, fill, sink);
                 }
             }
             EventKind::Buffer { device, sector, bytes, is_dirtied } => {
@@ -327,6 +328,13 @@ impl Processor {
             }
             EventKind::Commit { device, transaction, begins } if device == self.device.file_system => {
                 self.commit(transaction, begins, sink);
+            }
+            EventKind::Change { device, blocks } if device == self.device.file_system => {
+                let fill = |row: &mut StepRow| {
+                    row.device = Some(device);
+                    row.length_bytes = Some(u64::from(blocks) * fields::PAGE_BYTES);
+                };
+                self.step(event.thread, StepEvent::JournalChange, fill, sink);
             }
             EventKind::Extent(extent) if extent.device == self.device.file_system => {
                 sink(Output::Extent(ExtentRow {
@@ -345,7 +353,7 @@ impl Processor {
                     thread.is_throttled = true;
                 }
             }
-            EventKind::Commit { .. } | EventKind::Extent(_) => {}
+            EventKind::Commit { .. } | EventKind::Change { .. } | EventKind::Extent(_) => {}
             EventKind::Stack(_) | EventKind::Lost { .. } => unreachable!("they were handled above"),
         }
     }

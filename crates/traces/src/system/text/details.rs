@@ -141,7 +141,8 @@ impl Details {
                 "ext4_da_write_begin" | "ext4_write_begin" => file_write(text),
                 "iomap_dio_rw_begin" => return optional(direct(text)),
                 "ext4_evict_inode" => return optional(evicted(text)),
-                "block_bio_queue" => return optional(device_read(text)),
+                "block_bio_queue" => return optional(submission(text)),
+                "jbd2_handle_stats" => return optional(change(text)),
                 "block_touch_buffer" | "block_dirty_buffer" => buffer(text, name == "block_dirty_buffer"),
                 "balance_dirty_pages" => Some(EventKind::Throttle),
                 "kernel_stack" | "<stack" => return Self::Stack,
@@ -246,6 +247,12 @@ fn block(kind: Kind, stamped: &Stamped<'_>) -> Option<EventKind> {
 fn commit(text: &[u8], begins: bool) -> Option<EventKind> {
     let transaction = number(after(text, " transaction ")?)? as u32;
     Some(EventKind::Commit { device: device(text.strip_prefix(b"dev ")?)?, transaction, begins })
+}
+
+/// `dev 7,0 tid 9 … dirtied_blocks 3`.
+fn change(text: &[u8]) -> Option<Option<EventKind>> {
+    let blocks = number(after(text, " dirtied_blocks ")?)?;
+    Some(fields::change(device(text.strip_prefix(b"dev ")?)?, blocks))
 }
 
 /// `dev 7,1 ino 12 flags  lblk 1248 pblk 3296 len 32 mflags M ret 32`.
@@ -354,10 +361,10 @@ fn evicted(text: &[u8]) -> Option<Option<EventKind>> {
 }
 
 /// `7,1 RA 1594472 + 16 [cp]`.
-fn device_read(text: &[u8]) -> Option<Option<EventKind>> {
+fn submission(text: &[u8]) -> Option<Option<EventKind>> {
     let details = BlockDetails::parse(text)?;
     let device = device_number(details.device.0.into(), details.device.1.into())?;
-    Some(fields::device_read(device, details.letters, details.sector, details.sectors.into()))
+    Some(fields::submission(device, details.letters, details.sector, details.sectors.into()))
 }
 
 /// `7,1 sector=163907 size=4096`.

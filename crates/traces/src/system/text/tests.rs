@@ -102,8 +102,15 @@ fn fields_are_those_of_the_kernel() {
             EventKind::Direct { range, file_bytes: 0x3000, writes: false, is_async: false },
         ),
         ("block_bio_queue: 7,2 RA 24 + 16 [cp]", {
-            EventKind::DeviceRead { device: DEVICE, sector: 24, bytes: 8192 }
+            EventKind::Submit { device: DEVICE, sector: 24, bytes: 8192, writes: false }
         }),
+        ("block_bio_queue: 7,2 WS 24 + 8 [rm]", {
+            EventKind::Submit { device: DEVICE, sector: 24, bytes: 4096, writes: true }
+        }),
+        (
+            "jbd2_handle_stats: dev 7,2 tid 8 type 2 line_no 9 interval 0 sync 0 requested_blocks 8 dirtied_blocks 3",
+            { EventKind::Change { device: DEVICE, blocks: 3 } },
+        ),
         ("block_dirty_buffer: 7,2 sector=3 size=4096", {
             EventKind::Buffer { device: DEVICE, sector: 24, bytes: 4096, is_dirtied: true }
         }),

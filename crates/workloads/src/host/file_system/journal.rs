@@ -4,6 +4,8 @@
 //! running transaction ──5 s, or fsync──▶ descriptor and metadata ▸ flush ▸ commit block (FUA) ▸ discards ──▶ durable
 //!        ▲ metadata that changes                                                     blocks are free again ◀──┘
 //! ```
+//! The journal of a recording has the blocks that the trace names. Its transactions know how many blocks changed, and not which.
+//!
 //! # Scope and limits
 //! - Data are not written by a commit: they get their place when they are written back, as with delayed allocation. A
 //!   synchronisation writes the data of its file first.
@@ -16,7 +18,6 @@
 
 use seeklab_core::{Criticality, Duration, Instant, Operation};
 
-use super::FileSystem;
 use crate::host::action::{Action, Direct, Plan};
 use crate::host::page_set::PageSet;
 use crate::host::process::{Next, State, Wait};
@@ -56,7 +57,7 @@ pub(in crate::host) struct Journal {
 
 impl Journal {
     /// An empty journal on these blocks.
-    pub(super) fn new(pages: Vec<u64>) -> Self {
+    pub(in crate::host) fn new(pages: Vec<u64>) -> Self {
         Self { pages, ..Self::default() }
     }
 
@@ -67,6 +68,12 @@ impl Journal {
         }
         self.running.insert(page);
         self.running_count += 1;
+        self.due.get_or_insert(now + COMMIT_INTERVAL);
+    }
+
+    /// Blocks of metadata change that the running transaction did not have.
+    pub(in crate::host) fn add_blocks(&mut self, blocks: u32, now: Instant) {
+        self.running_count += blocks as usize;
         self.due.get_or_insert(now + COMMIT_INTERVAL);
     }
 
@@ -81,7 +88,7 @@ impl Journal {
     }
 
     /// Plans the commit of the running transaction. False if there is no reason for one.
-    fn plan(&mut self, plan: &mut Plan, discards: bool) -> bool {
+    fn plan(&mut self, plan: &mut Plan, discards: bool, has_fua: bool) -> bool {
         if !std::mem::take(&mut self.is_requested) || self.running_count == 0 {
             return false;
         }
@@ -98,6 +105,9 @@ impl Journal {
         let page = self.next_page();
         plan.push(direct(Operation::Write, page, true));
         plan.push(Action::Await);
+        if !has_fua {
+            plan.push(Action::Flush);
+        }
         std::mem::swap(&mut self.freed, &mut self.freeing);
         plan.push(Action::Committed);
         if discards && !self.freeing.is_empty() {
@@ -124,22 +134,29 @@ impl Journal {
     }
 }
 
-impl FileSystem {
-    /// Plans a commit, if there is a reason for one.
-    pub(in crate::host) fn plan_commit(&mut self, plan: &mut Plan) -> bool {
-        let discards = self.discards;
-        self.journal.as_mut().is_some_and(|journal| journal.plan(plan, discards))
-    }
-}
-
 impl Host {
     fn journal_mut(&mut self) -> Option<&mut Journal> {
-        self.application.as_mut()?.files.journal.as_mut()
+        match &mut self.application {
+            Some(application) => application.files.journal.as_mut(),
+            None => self.linux.as_mut()?.journal.as_mut(),
+        }
+    }
+
+    /// Metadata of a recording change: so many blocks that the running transaction did not have.
+    pub(in crate::host) fn change_metadata(&mut self, blocks: u32) {
+        let now = self.now;
+        if let Some(journal) = self.journal_mut() {
+            journal.add_blocks(blocks, now);
+        }
     }
 
     /// Time at which the journal commits its running transaction.
     pub(in crate::host) fn commit_due(&self) -> Option<Instant> {
-        self.application.as_ref()?.files.journal.as_ref()?.due
+        let journal = match &self.application {
+            Some(application) => &application.files.journal,
+            None => &self.linux.as_ref()?.journal,
+        };
+        journal.as_ref()?.due
     }
 
     /// Commits the running transaction.
@@ -197,8 +214,11 @@ impl Host {
 
     /// The process of the journal has nothing planned: begins the next commit, or waits for a reason.
     pub(in crate::host) fn next_commit(&mut self) -> Next {
-        let Some(application) = &mut self.application else { return Next::Wait(Wait::Time) };
-        let plan = &mut self.processes[JOURNAL as usize].plan;
-        if application.files.plan_commit(plan) { Next::Continue } else { Next::Wait(Wait::Time) }
+        let discards = self.application.as_ref().is_some_and(|application| application.files.discards);
+        let has_fua = self.settings.has_fua;
+        let mut plan = std::mem::take(&mut self.processes[JOURNAL as usize].plan);
+        let is_planned = self.journal_mut().is_some_and(|journal| journal.plan(&mut plan, discards, has_fua));
+        self.processes[JOURNAL as usize].plan = plan;
+        if is_planned { Next::Continue } else { Next::Wait(Wait::Time) }
     }
 }

@@ -35,7 +35,8 @@ use seeklab_core::{Criticality, Stream};
 use self::group::{
     CAPACITY_PAGES_MAX, CAPACITY_PAGES_MIN, Groups, block_bitmap, group_start, inode_bitmap, inode_page,
 };
-use self::journal::{JOURNAL_PAGES, Journal};
+use self::journal::JOURNAL_PAGES;
+pub(super) use self::journal::Journal;
 use super::action::Action;
 use super::application::System;
 use super::linux::Linux;

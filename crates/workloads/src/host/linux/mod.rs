@@ -12,7 +12,7 @@
 //! - Replacement is by least recent use. Linux has two lists of each kind.
 //! - A writer above the dirty limit waits until enough is written. Linux lets it sleep for computed times, which lead to
 //!   the same rate.
-//! - Absent: the journal, cgroups.
+//! - Absent: cgroups.
 //!
 //! # References
 //! Linux 6.18, `mm/readahead.c`, `mm/filemap.c`, `mm/page-writeback.c`, `fs/fs-writeback.c`, `block/blk-mq.c`,
@@ -38,6 +38,7 @@ use self::direct::Transfers;
 use self::flusher::Flusher;
 use self::read_ahead::ReadAhead;
 use self::throttle::Throttle;
+use super::file_system::Journal;
 use super::list::NONE;
 use super::page_cache::FrameState;
 use super::page_set::PageSet;
@@ -112,6 +113,8 @@ pub(super) struct Linux {
     /// True if the flusher waits for a tag.
     is_flusher_waiting: bool,
     throttle: Throttle,
+    /// The journal of a recording.
+    pub(super) journal: Option<Journal>,
     /// True if the flusher waits because writeback is throttled.
     is_flusher_throttled: bool,
     /// Dirty blocks without a place that were discarded: their file was deleted before it was written.
@@ -178,6 +181,7 @@ impl Linux {
             tags_freed: 0,
             is_flusher_waiting: false,
             throttle: Throttle::new(settings.writeback_throttling, settings.tags),
+            journal: None,
             is_flusher_throttled: false,
             discarded_blocks: 0,
         }
@@ -193,10 +197,12 @@ impl Linux {
         self.files.partition_point(|file| file.first_page <= page) as u32 - 1
     }
 
-    /// Address on the device of a block, and the number of blocks that follow it there.
+    /// Address on the device of a block, and the number of blocks that follow it there. `None` of a hole, and of a block that gets its
+    /// place when it is first written.
     fn place(&self, page: u64) -> Option<(u64, u64)> {
         let file = &self.files[self.file_of(page) as usize];
-        file.recorded.place(page - file.first_page)
+        let index = page - file.first_page;
+        if file.recorded.is_unallocated(index) { None } else { file.recorded.place(index) }
     }
 
     /// The block behind the last of the file that holds a block.
@@ -321,14 +327,21 @@ impl Host {
         true
     }
 
-    /// Joins two runs of blocks that follow each other, as far as one request can hold them.
+    /// Joins two runs of which one follows the other on the device, as far as one request can hold them.
     fn join(&mut self, first: &Run, second: &Run) -> Option<Run> {
-        let follows = first.address + first.pages == second.address;
-        if !follows || first.pages + second.pages > self.settings.max_pages {
+        let pages = first.pages + second.pages;
+        if pages > self.settings.max_pages {
             return None;
         }
-        self.cache.frame_mut(first.last).chain = second.first;
-        Some(Run { last: second.last, pages: first.pages + second.pages, ..*first })
+        let (front, back) = if first.address + first.pages == second.address {
+            (first, second)
+        } else if second.address + second.pages == first.address {
+            (second, first)
+        } else {
+            return None;
+        };
+        self.cache.frame_mut(front.last).chain = back.first;
+        Some(Run { first: front.first, last: back.last, address: front.address, pages, class: first.class })
     }
 
     /// A block becomes dirty.

@@ -2,10 +2,11 @@
 
 use super::direct::Part;
 use super::read::Access;
+use super::write::FLUSHED;
 use super::{Host, METADATA};
 use crate::host::process::{Activity, Next, Recorded, Wait};
 use crate::host::profile::scaled;
-use crate::host::recorded::RecordedAction;
+use crate::host::recorded::{RecordedAction, SyncEnd};
 
 /// The number among the host's files of a file of the recording.
 pub(super) const fn file_number(file: u32) -> u32 {
@@ -90,10 +91,22 @@ impl Host {
                 self.metadata_ahead(pid, address, u64::from(pages));
                 Next::Continue
             }
-            RecordedAction::SyncFile { file } => {
-                self.sync_blocks(pid, Some(file_number(file)), &mut position)
+            RecordedAction::WriteMetadata { address, pages } => {
+                self.write_until_clean(pid, address..address + u64::from(pages), &mut position)
             }
-            RecordedAction::SyncAll => self.sync_blocks(pid, None, &mut position),
+            RecordedAction::Change { blocks } => {
+                self.change_metadata(blocks);
+                Next::Continue
+            }
+            RecordedAction::Commit => self.sync_blocks(pid, 0..0, SyncEnd::Commit, &mut position),
+            RecordedAction::SyncFile { file, end } => {
+                let pages = self.linux().pages_of(file);
+                self.sync_blocks(pid, pages, end, &mut position)
+            }
+            RecordedAction::SyncAll => {
+                let end = if self.has_journal { SyncEnd::Commit } else { SyncEnd::Flush };
+                self.sync_blocks(pid, 0..FLUSHED - 1, end, &mut position)
+            }
             RecordedAction::Start { thread } => {
                 if !self.linux().progress[thread as usize].has_started {
                     self.linux_mut().progress[thread as usize].has_started = true;
@@ -122,7 +135,9 @@ impl Host {
         };
         self.processes[pid as usize].activity = match (next, then_sync) {
             (Next::Continue, None) => Activity::Fetch,
-            (Next::Continue, Some(file)) => Activity::linux(RecordedAction::SyncFile { file }),
+            (Next::Continue, Some(file)) => {
+                Activity::linux(RecordedAction::SyncFile { file, end: SyncEnd::Flush })
+            }
             _ => Activity::Recorded(Recorded { position, ..state }),
         };
         next

@@ -8,9 +8,10 @@ use super::{Host, Run};
 use crate::host::criticality::Owner;
 use crate::host::page_cache::FrameState;
 use crate::host::process::{Next, Wait};
+use crate::host::recorded::SyncEnd;
 
 /// Place behind all blocks of a synchronisation that has flushed the device.
-const FLUSHED: u64 = u64::MAX;
+pub(super) const FLUSHED: u64 = u64::MAX;
 
 impl Host {
     /// Changes one block. `keeps` if it holds data that the write leaves, so that it must be read.
@@ -85,25 +86,27 @@ impl Host {
         self.wake_memory_waiters();
     }
 
-    /// Writes the next dirty blocks of a file or of all files, waits for the writes, then flushes the device's write cache.
-    /// `cursor` is the next block among those of all files, or [`FLUSHED`].
-    pub(super) fn sync_blocks(&mut self, pid: u32, file: Option<u32>, cursor: &mut u64) -> Next {
+    /// Writes the next dirty blocks in a part of all blocks, waits for the writes, then makes them durable. `cursor` is the next block
+    /// among those of all files, or [`FLUSHED`].
+    pub(super) fn sync_blocks(
+        &mut self,
+        pid: u32,
+        pages: Range<u64>,
+        end: SyncEnd,
+        cursor: &mut u64,
+    ) -> Next {
         if *cursor == FLUSHED {
             return Next::Continue;
         }
-        let pages = match file {
-            None => 0..FLUSHED - 1,
-            Some(file) => {
-                let file = &self.linux().files[file as usize];
-                file.first_page..file.first_page + file.recorded.pages
-            }
-        };
-        match self.write_out(pid, pages, cursor) {
-            Next::Continue if self.settings.has_write_cache => {
-                *cursor = FLUSHED;
-                self.issue_flush(pid)
-            }
-            next => next,
+        let next = self.write_out(pid, pages, cursor);
+        if next != Next::Continue || end == SyncEnd::Later {
+            return next;
+        }
+        *cursor = FLUSHED;
+        match end {
+            SyncEnd::Commit if !self.await_commit(pid) => Next::Wait(Wait::Write),
+            _ if self.settings.has_write_cache => self.issue_flush(pid),
+            _ => Next::Continue,
         }
     }
 
