@@ -201,7 +201,7 @@ def table(options):
         return [line["figures"]["host"]["elapsed_s"] for line in predictions
                 if (line["workload"], line["traced"], line["configuration"]) == (workload, traced, configuration)]
 
-    workloads = [name for name in WORKLOADS if elapsed(name, "fcfs")]
+    workloads = [name for name in WORKLOADS if any(elapsed(name, configuration) for configuration in CONFIGURATIONS)]
     print("| workload | configuration | measured s | sd | runs | predicted from its own trace s | error |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for workload, configuration in itertools.product(workloads, CONFIGURATIONS):
@@ -223,24 +223,35 @@ def table(options):
         counts = "yes" if abs(real) >= 10 and width <= 2 else "no"
         print(f"| {workload} | {before} to {after} | {real:+.1f} ± {width:.1f} % | {counts} | {model:+.1f} % | {model - real:+.1f} |")
     print()
-    print("| workload | configuration | row | traced | simulated | difference |")
-    print("| --- | --- | --- | --- | --- | --- |")
-    for line in recorded:
-        own = [other["figures"] for other in predictions if (other["trace"], other["configuration"]) == (line["trace"], line["configuration"])]
-        if not own:
-            continue
-        trace = json.loads(subprocess.run([SEEKLAB, "trace", "info", str(options.results / line["trace"]), "--json"],
-                                          stdout=subprocess.PIPE, check=True).stdout)["traces"][0]
-        task, host = trace["task"], own[0]["host"]
-        rows = {
-            "elapsed s": (trace["command_elapsed_s"], host["elapsed_s"]),
-            "requests": (trace["requests"], own[0]["requests"]),
-            "task CPU s": (task["computing_s"], host["task_cpu_s"]),
-            "I/O wait s": (sum(task["waits"][cause] for cause in IO_WAITS), host["io_wait_s"]),
-        }
-        for row, (real, model) in rows.items():
-            difference = f"{100 * (model / real - 1):+.1f} %" if real else "-"
-            print(f"| {line['workload']} | {line['configuration']} | {row} | {real:.6g} | {model:.6g} | {difference} |")
+    print("| workload | configuration | recordings | elapsed s | requests | task CPU s | I/O wait s |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for workload, configuration in itertools.product(WORKLOADS, CONFIGURATIONS):
+        traces = [line["trace"] for line in recorded if (line["workload"], line["configuration"]) == (workload, configuration)]
+        sums = {}
+        for name in traces:
+            own = [line["figures"] for line in predictions if (line["trace"], line["configuration"]) == (name, configuration)]
+            if not own:
+                continue
+            for row, (real, model) in rows(options.results / name, own[0]).items():
+                sums.setdefault(row, []).append((real, model))
+        if sums:
+            cells = []
+            for pairs in sums.values():
+                real, model = (statistics.mean(values) for values in zip(*pairs))
+                cells.append(f"{real:.4g}, {model:.4g} ({100 * (model / real - 1):+.1f} %)")
+            print(f"| {workload} | {configuration} | {len(traces)} | {' | '.join(cells)} |")
+
+
+def rows(path, own):
+    """Figures of a recording, each beside that of its prediction."""
+    trace = json.loads(subprocess.run([SEEKLAB, "trace", "info", str(path), "--json"], stdout=subprocess.PIPE, check=True).stdout)["traces"][0]
+    task, host = trace["task"], own["host"]
+    return {
+        "elapsed": (trace["command_elapsed_s"], host["elapsed_s"]),
+        "requests": (trace["requests"], own["requests"]),
+        "task CPU": (task["computing_s"], host["task_cpu_s"]),
+        "I/O wait": (sum(task["waits"][cause] for cause in IO_WAITS), host["io_wait_s"]),
+    }
 
 
 def main():
