@@ -9,7 +9,7 @@ use seeklab_fuzz::{TARGET, run_host};
 use seeklab_workloads::Host;
 use seeklab_workloads::host::{
     CachedPages, HostSettings, RecordedAction, RecordedAllocation, RecordedExtent, RecordedFile,
-    RecordedPlace, RecordedPool, RecordedStep, RecordedThread, Recording,
+    RecordedPlace, RecordedPool, RecordedStep, RecordedThread, Recording, SyncEnd,
 };
 
 /// Numbers from the input, zero behind its end.
@@ -69,7 +69,7 @@ fn action(numbers: &mut Numbers, files: &[RecordedFile], threads: u32) -> Record
     let first = numbers.below(all);
     let pages = numbers.below(all - first) + 1;
     let address = numbers.any();
-    match numbers.byte() % 17 {
+    match numbers.byte() % 20 {
         0 => RecordedAction::Read { file, first, pages, requested: pages + numbers.below(9) },
         1 => RecordedAction::Fault { file, page: first },
         2 | 3 => {
@@ -79,7 +79,10 @@ fn action(numbers: &mut Numbers, files: &[RecordedFile], threads: u32) -> Record
         4 => RecordedAction::Metadata { address, dirties: true, is_present: numbers.byte() % 2 == 1 },
         5 => RecordedAction::Metadata { address, dirties: false, is_present: false },
         6 => RecordedAction::MetadataAhead { address, pages: numbers.below(64) },
-        7 => RecordedAction::SyncFile { file },
+        7 => {
+            let end = [SyncEnd::Flush, SyncEnd::Commit, SyncEnd::Later][usize::from(numbers.byte() % 3)];
+            RecordedAction::SyncFile { file, end }
+        }
         8 => RecordedAction::SyncAll,
         9 => RecordedAction::Await { thread: numbers.below(threads), steps: numbers.below(40) },
         10 => RecordedAction::Lose { file, first, pages },
@@ -94,6 +97,9 @@ fn action(numbers: &mut Numbers, files: &[RecordedFile], threads: u32) -> Record
             let queue = NonZeroU32::MIN.saturating_add(numbers.below(3));
             RecordedAction::Reap { queue, transfers: numbers.below(5) }
         }
+        16 => RecordedAction::Change { blocks: numbers.any() as u32 },
+        17 => RecordedAction::Commit,
+        18 => RecordedAction::WriteMetadata { address: numbers.any() % 100_000, pages: numbers.below(64) },
         13 => RecordedAction::Sleep { time: Duration::from_ns(numbers.any()) },
         _ => RecordedAction::Start { thread: numbers.below(threads) },
     }
@@ -117,10 +123,18 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let settings = HostSettings {
         memory: Some(ByteSize::from_bytes((u64::from(numbers.byte()) + 64) * 4096)),
         tags: Some(u32::from(numbers.byte()) + 1),
+        write_cache: Some(numbers.byte() % 2 == 1),
+        fua: Some(numbers.byte() % 2 == 1),
         ..HostSettings::default()
     };
+    let journal = (0..numbers.byte() % 3)
+        .map(|_| RecordedPlace {
+            address: u64::from(numbers.below(60_000)),
+            pages: numbers.below(200).into(),
+        })
+        .collect();
     if let Ok(host) = Host::of_recording(
-        Recording { files, threads, pools, metadata, ..Recording::default() },
+        Recording { files, threads, pools, metadata, journal, ..Recording::default() },
         &settings,
         TARGET,
         Seed(1),

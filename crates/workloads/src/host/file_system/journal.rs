@@ -73,7 +73,9 @@ impl Journal {
 
     /// Blocks of metadata change that the running transaction did not have.
     pub(in crate::host) fn add_blocks(&mut self, blocks: u32, now: Instant) {
-        self.running_count += blocks as usize;
+        // A transaction of the kernel has a quarter of the journal at most.
+        let most = (self.pages.len() / 4).max(1);
+        self.running_count = self.running_count.saturating_add(blocks as usize).min(most);
         self.due.get_or_insert(now + COMMIT_INTERVAL);
     }
 
