@@ -9,10 +9,11 @@
 //! # References
 //! Documentation of Linux, filesystems/ext4: super.rst (`s_jnl_blocks`), dynamic.rst (extent tree), journal.rst.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 /// Journal of a file system.
@@ -43,16 +44,33 @@ const BLOCKS_MAX: u64 = 1 << 23;
 impl JournalPlace {
     /// Reads the place of the journal of a device. `None` if there is no journal, or none that is read.
     pub(super) fn of_device(path: &Path) -> Option<Self> {
-        let device = File::open(path).ok()?;
-        let mut superblock = [0; 1024];
-        device.read_exact_at(&mut superblock, 1024).ok()?;
-        let inode = Inode::parse(&superblock)?;
-        let mut journal = [0; 1024];
-        device
-            .read_exact_at(&mut journal, inode.extents.first()?.device_block.checked_mul(inode.block_bytes)?)
-            .ok()?;
-        inode.place(&journal)
+        let device = open(path)?;
+        let inode = Inode::parse(&read(&device, 0)?[1024..2048].try_into().ok()?)?;
+        let first = inode.extents.first()?.device_block.checked_mul(inode.block_bytes)?;
+        // Blocks may be smaller than what is read at a time.
+        let journal = read(&device, first / READ_BYTES * READ_BYTES)?;
+        let within = (first % READ_BYTES) as usize;
+        inode.place(&journal[within..within + 1024].try_into().ok()?)
     }
+}
+
+/// Bytes that are read at a time, from a multiple of them on.
+const READ_BYTES: u64 = 4096;
+
+/// Opens a device for reads past the page cache: what is in memory at the beginning of a trace must stay as it was.
+fn open(path: &Path) -> Option<File> {
+    let direct = OFlags::DIRECT.bits().cast_signed();
+    let opened = OpenOptions::new().read(true).custom_flags(direct).open(path);
+    opened.or_else(|_| File::open(path)).ok()
+}
+
+fn read(device: &File, offset: u64) -> Option<Vec<u8>> {
+    let bytes = READ_BYTES as usize;
+    let mut buffer = vec![0; 2 * bytes];
+    let aligned = buffer.as_ptr().align_offset(bytes);
+    let part = buffer.get_mut(aligned..aligned + bytes)?;
+    device.read_exact_at(part, offset).ok()?;
+    Some(part.to_vec())
 }
 
 /// Inode of a journal.
