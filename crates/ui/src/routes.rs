@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::body::Body;
-use axum::extract::{DefaultBodyLimit, Query, Request, State};
+use axum::body::{Body, to_bytes};
+use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -72,7 +72,6 @@ pub(crate) fn router(app: Arc<App>, token: Token, bound: SocketAddr) -> Router {
         .route(METRICS_PATH, get(exposition))
         .fallback(|| async { refusal(StatusCode::NOT_FOUND, "there is nothing of that name") })
         .with_state(app)
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(from_fn(limited))
         .layer(from_fn_with_state(Arc::new(Guard::new(token, bound)), guarded))
 }
@@ -81,12 +80,7 @@ pub(crate) fn router(app: Arc<App>, token: Token, bound: SocketAddr) -> Router {
 async fn guarded(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     let mut response = match guard.check(request.uri(), request.headers()) {
         Ok(()) => next.run(request).await,
-        Err((status, problem)) => {
-            let mut response = refusal(status, problem);
-            // The body of a refused request is not read.
-            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-            response
-        }
+        Err((status, problem)) => refusal_unread(status, problem),
     };
     let headers = response.headers_mut();
     let policy = HeaderValue::from_static(PAGE_POLICY);
@@ -104,11 +98,23 @@ async fn guarded(State(guard): State<Arc<Guard>>, request: Request, next: Next) 
     response
 }
 
-/// Gives up on a request whose body does not come.
+/// Reads the body of a request before anything answers it, and gives up on one that does not come or is too long.
+///
+/// A body that comes after its answer ends the connection, which the client may have kept for its next request.
 async fn limited(request: Request, next: Next) -> Response {
-    match tokio::time::timeout(REQUEST_TIME, next.run(request)).await {
+    let answered = async {
+        let (head, body) = request.into_parts();
+        match to_bytes(body, BODY_BYTES_MAX).await {
+            Ok(body) => next.run(Request::from_parts(head, Body::from(body))).await,
+            Err(_) => refusal_unread(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                format!("the body of a request has at most {} KiB", BODY_BYTES_MAX >> 10),
+            ),
+        }
+    };
+    match tokio::time::timeout(REQUEST_TIME, answered).await {
         Ok(response) => response,
-        Err(_) => refusal(StatusCode::REQUEST_TIMEOUT, "the request took too long"),
+        Err(_) => refusal_unread(StatusCode::REQUEST_TIMEOUT, "the request took too long"),
     }
 }
 
@@ -120,6 +126,13 @@ fn text(content_type: &'static str, body: impl Into<Body>) -> Response {
 fn refusal(status: StatusCode, problem: impl Into<String>) -> Response {
     let problem = Problem { message: problem.into(), hint: None, line: None };
     (status, Json(json!({ "problem": problem }))).into_response()
+}
+
+/// A refusal of a request whose body is not read, which ends the connection.
+fn refusal_unread(status: StatusCode, problem: impl Into<String>) -> Response {
+    let mut response = refusal(status, problem);
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 /// An answer, or the failure.

@@ -81,6 +81,26 @@ fn bodies_that_are_too_large_are_refused() {
 }
 
 #[test]
+fn body_that_nothing_reads_is_awaited_and_its_connection_serves_the_next_request() {
+    let server = Server::new();
+    let path = server.page.url.strip_prefix(&format!("http://{}", server.authority())).unwrap();
+    for (name, status) in [("api/stop", "409"), ("nothing", "404")] {
+        let mut stream = TcpStream::connect(server.authority()).unwrap();
+        write!(stream, "POST {path}{name} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n").unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+        assert!(stream.read(&mut [0; 8]).is_err(), "{name}: the body has not come yet");
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(b"{}").unwrap();
+        let mut answer = vec![0; 4096];
+        let length = stream.read(&mut answer).unwrap();
+        let answer = String::from_utf8_lossy(&answer[..length]).into_owned();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        assert_eq!(stream.read(&mut [0; 8]).unwrap(), 8, "{name}: the connection was closed");
+    }
+}
+
+#[test]
 fn plan_is_checked_by_the_parser_of_bench_and_written_from_the_form() {
     let server = Server::new();
     let setup = server.document("api/setup");
