@@ -1,4 +1,4 @@
-//! Kernel interfaces of the loop device that no safe crate offers: two ioctls, and a private descriptor
+//! Kernel interfaces of the loop device that no safe crate offers: four ioctls, and a private descriptor
 //! table.
 #![expect(unsafe_code, reason = "ioctl(2), and unshare(2) of the descriptor table")]
 
@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::sys::signal::SigSet;
 use rustix::fs::{Dir, Mode, OFlags, open};
-use rustix::ioctl::{Ioctl, IoctlOutput, NoArg, Opcode, Setter, ioctl};
+use rustix::ioctl::{IntegerSetter, Ioctl, IoctlOutput, NoArg, Opcode, Setter, ioctl};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use super::Settings;
@@ -16,6 +16,8 @@ use super::Settings;
 type Config = [u8; 304];
 
 const LOOP_CONFIGURE: Opcode = 0x4c0a;
+const LOOP_CTL_ADD: Opcode = 0x4c80;
+const LOOP_CTL_REMOVE: Opcode = 0x4c81;
 const LOOP_CTL_GET_FREE: Opcode = 0x4c82;
 const LO_FLAGS_READ_ONLY: u32 = 1;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
@@ -73,6 +75,15 @@ unsafe impl Ioctl for GetFree {
 pub(super) fn free_device(control: &OwnedFd) -> rustix::io::Result<u32> {
     // SAFETY: the opcode is one of /dev/loop-control's and takes no argument.
     unsafe { ioctl(control, GetFree(NoArg::new())) }
+}
+
+/// Takes a device away that nobody uses and makes it anew, so that the kernel forgets what it learnt of its last user: above all
+/// the bandwidth of its writes, by which it slows writers down. Fails if it is in use, and changes nothing then.
+pub(super) fn renew_device(control: &OwnedFd, number: u32) -> rustix::io::Result<()> {
+    // SAFETY: both opcodes are of /dev/loop-control and take a number.
+    unsafe { ioctl(control, IntegerSetter::<LOOP_CTL_REMOVE>::new_usize(number as usize)) }?;
+    // SAFETY: as above.
+    unsafe { ioctl(control, IntegerSetter::<LOOP_CTL_ADD>::new_usize(number as usize)) }
 }
 
 /// Gives the calling thread a descriptor table of its own, in which only `descriptor` and the standard streams

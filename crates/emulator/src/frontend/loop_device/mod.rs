@@ -210,8 +210,10 @@ fn configure(
     settings: &Settings,
 ) -> io::Result<(OwnedFd, PathBuf)> {
     let control = open_control()?;
-    for _ in 0..ATTEMPTS_MAX {
+    for attempt in 1..=ATTEMPTS_MAX {
         let number = kernel::free_device(&control)?;
+        // Somebody may have taken it meanwhile. That is found below.
+        let _ = kernel::renew_device(&control, number);
         let path = PathBuf::from(format!("/dev/loop{number}"));
         let named = |error: Errno| {
             let hint = match error {
@@ -223,7 +225,12 @@ fn configure(
             };
             io::Error::new(io::Error::from(error).kind(), format!("{}: {error}{hint}", path.display()))
         };
-        let device = open(&path, access | OFlags::CLOEXEC, Mode::empty()).map_err(named)?;
+        let device = match open(&path, access | OFlags::CLOEXEC, Mode::empty()) {
+            Ok(device) => device,
+            // Somebody else makes it anew.
+            Err(Errno::NOENT | Errno::NXIO | Errno::NODEV) if attempt < ATTEMPTS_MAX => continue,
+            Err(error) => return Err(named(error)),
+        };
         match kernel::configure(&device, file, name, settings) {
             Ok(()) => {
                 // Held for reading only: who holds it for writing keeps some kernels from mounting it.

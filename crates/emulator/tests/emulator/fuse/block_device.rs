@@ -126,6 +126,22 @@ fn contents_survive_a_restart() {
 
 #[test]
 #[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
+fn device_is_new_to_the_kernel_each_time() {
+    if !can("device_is_new_to_the_kernel_each_time", true, &[]) {
+        return;
+    }
+    for _ in 0..2 {
+        let serving = Serving::start(&Served::block_device(8));
+        let folder = Path::new("/sys/block").join(serving.path.file_name().expect("it has a name"));
+        let counters = std::fs::read_to_string(folder.join("stat")).expect("it is there");
+        assert_eq!(counters.split_whitespace().nth(4), Some("0"), "it was written before: {counters}");
+        run("dd", ["if=/dev/zero", &format!("of={}", serving.device()), "bs=1M", "count=4", "conv=fsync"]);
+        serving.end();
+    }
+}
+
+#[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn two_devices_have_different_backing_files() {
     if !can("two_devices_have_different_backing_files", true, &[]) {
         return;
