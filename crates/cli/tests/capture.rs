@@ -359,9 +359,11 @@ fn time_of_a_copy_is_divided_completely() {
     let task = &trace_info["task"];
     let computed =
         ["computing_s", "recording_s", "interrupted_s"].iter().map(|key| number(&task[*key])).sum::<f64>();
-    // On a busy machine the kernel leaves out switches, so that other threads' time may be counted.
+    // On a busy machine the kernel leaves out switches, so that other threads' time may be counted. What a hypervisor takes is in the
+    // computing times, and not in those of getrusage.
     let counted = number(&result["command_cpu_s"]);
-    assert!((computed - counted).abs() < 0.005 + 0.2 * counted, "{computed} s, and {counted} s by getrusage");
+    let allowed = 0.005 + 0.2 * counted + trace_info["stolen_s"].as_f64().unwrap();
+    assert!((computed - counted).abs() < allowed, "{computed} s, and {counted} s by getrusage: {trace_info}");
     for cpu in trace_info["cpus"].as_array().unwrap() {
         let keys = [
             "task_s",
@@ -384,6 +386,13 @@ fn time_of_a_copy_is_divided_completely() {
     assert!(requests["traces"][0]["writes"].as_u64().unwrap() >= 1);
 }
 
+/// Major and minor version of the kernel that runs.
+fn linux_version() -> (u32, u32) {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap());
+    (numbers.next().unwrap(), numbers.next().unwrap())
+}
+
 #[test]
 #[cfg_attr(not(captures), ignore = "needs root, loop devices, tracefs and Linux 6.5")]
 fn prediction_begins_with_what_is_dirty_and_in_memory() {
@@ -404,6 +413,7 @@ fn prediction_begins_with_what_is_dirty_and_in_memory() {
     assert!(output.status.success(), "{result}: {}", String::from_utf8_lossy(&output.stderr));
     let info = &result["trace"];
     let Some(cached) = info["cached_at_start_bytes"].as_u64() else {
+        assert!(linux_version() < (6, 5), "this kernel has cachestat: {info}");
         return println!("skipped: this kernel has no cachestat");
     };
     assert!(info["open_files"].as_u64() >= Some(1), "{info}");

@@ -51,6 +51,9 @@ pub struct SystemInfo {
     pub recording_cost: Option<RecordingCostFacts>,
     /// Share of recording in the elapsed time of the task, by that cost.
     pub recording_pct: Option<f64>,
+    /// Processor time that the hypervisor gave to others during the trace, summed over the processors, in steps of 10 ms. Computing times contain
+    /// it. `None` if it is not known.
+    pub stolen_s: Option<f64>,
     /// Recorded events.
     pub events: u64,
     /// Recorded events by kind.
@@ -335,6 +338,13 @@ pub fn info(path: &Path) -> Result<SystemInfo, Failure> {
             events.lost_events
         ));
     }
+    let stolen_s = metadata.stolen_ns.map(seconds);
+    let processors_s = seconds(metadata.elapsed_ns) * metadata.cpus.len() as f64;
+    if let Some(stolen_s) = stolen_s.filter(|stolen_s| *stolen_s > 0.02 * processors_s) {
+        notes.push(format!(
+            "the hypervisor took {stolen_s:.2} s of {processors_s:.2} s of the processors away: computing times contain its part"
+        ));
+    }
     if metadata.is_cut() {
         notes.push("the recorder was killed: the trace ends before the command".to_owned());
     }
@@ -366,6 +376,7 @@ pub fn info(path: &Path) -> Result<SystemInfo, Failure> {
         cpus: cpus.iter().map(CpuTimes::from).collect(),
         recording_cost: metadata.recording_cost,
         recording_pct,
+        stolen_s,
         events: events.events,
         events_by_kind: events.by_kind.clone(),
         lost_events: events.lost_events,

@@ -53,6 +53,10 @@ pub struct SystemMetadata {
     /// Cost of recording an event, measured before the beginning. `None` in traces without a calibration.
     #[serde(default)]
     pub recording_cost: Option<RecordingCostFacts>,
+    /// Processor time that the hypervisor gave to others during the trace, summed over the processors. Computing times contain it. `None` if
+    /// it is not known.
+    #[serde(default)]
+    pub stolen_ns: Option<u64>,
     /// True if `offset_bytes` of metadata is in bytes. Traces of earlier builds took the numbers of blocks for those of sectors.
     #[serde(default)]
     pub has_metadata_bytes: bool,

@@ -339,6 +339,7 @@ fn metadata(
             call_event_ns: recorded.cost.call_ns,
             other_event_ns: recorded.cost.access_ns,
         }),
+        stolen_ns: recorded.stolen_ns,
         has_metadata_bytes: true,
         has_start_pages: recorded.state.has_pages,
         events: EventCounts {

@@ -102,6 +102,7 @@ pub fn convert_text(session: &Session, options: &SystemTextOptions) -> Result<Co
         mount: mount_facts(facts),
         journal: facts.journal.clone(),
         recording_cost: None,
+        stolen_ns: None,
         has_metadata_bytes: true,
         has_start_pages: false,
         events: EventCounts {

@@ -62,6 +62,7 @@ fn metadata() -> SystemMetadata {
         journal: None,
         recording_cost: None,
         has_metadata_bytes: true,
+        stolen_ns: None,
         has_start_pages: false,
         events: EventCounts {
             by_kind: BTreeMap::new(),

@@ -141,7 +141,12 @@ impl HostFacts {
         let settings = settings.chain(
             DEVICE_LIMITS.iter().map(|name| (format!("bdi.{name}"), limits.join(name).display().to_string())),
         );
-        let settings = settings.filter_map(|(name, path)| Some((name, line(path)?))).collect();
+        let mut settings: BTreeMap<String, String> =
+            settings.filter_map(|(name, path)| Some((name, line(path)?))).collect();
+        // Where debugfs is mounted.
+        let figures = format!("/sys/kernel/debug/bdi/{}/stats", line(whole.join("dev")).unwrap_or_default());
+        let bandwidth = fs::read_to_string(figures).ok().and_then(|text| write_bandwidth(&text));
+        settings.extend(bandwidth.map(|kilobytes| ("bdi.write_bandwidth_kbps".to_owned(), kilobytes)));
         Ok(Self {
             kernel: line("/proc/sys/kernel/osrelease").unwrap_or_default(),
             machine: std::env::consts::ARCH.to_owned(),
@@ -164,6 +169,25 @@ fn memory(text: &str) -> BTreeMap<String, u64> {
         MEMORY_FIGURES.contains(&name).then(|| (name.to_owned(), kibibytes * 1024))
     };
     text.lines().filter_map(figure).collect()
+}
+
+/// Bandwidth that the kernel takes a device to have, in KiB/s: `BdiWriteBandwidth:   560 kBps` of the figures of its dirty data.
+fn write_bandwidth(text: &str) -> Option<String> {
+    let line = text.lines().find_map(|line| line.strip_prefix("BdiWriteBandwidth:"))?;
+    let kilobytes = line.trim().strip_suffix("kBps")?.trim();
+    kilobytes.parse::<u64>().ok().map(|number| number.to_string())
+}
+
+/// Time that the hypervisor has given to others since the start of the machine, summed over the processors. `None` if the kernel does not
+/// tell it.
+pub(super) fn stolen_ns() -> Option<u64> {
+    stolen(&fs::read_to_string("/proc/stat").ok()?)
+}
+
+/// The eighth figure of `cpu  10132153 290696 3084719 46828483 16683 0 25195 175628 0 0`, in hundredths of a second.
+fn stolen(text: &str) -> Option<u64> {
+    let figure = text.lines().next()?.strip_prefix("cpu ")?.split_whitespace().nth(7)?;
+    figure.parse::<u64>().ok()?.checked_mul(10_000_000)
 }
 
 /// Finds the device in `/proc/self/mountinfo`: `36 35 98:0 /root /point options … - type source options`.
@@ -274,6 +298,23 @@ mod tests {
         assert_eq!(role(8, std::process::id()), Role::Recorder);
         assert_eq!(role(8, 8), Role::Other);
         assert!(threads(&none).iter().any(|thread| thread.role == Role::Recorder));
+    }
+
+    #[test]
+    fn bandwidth_of_the_device_is_in_kibibytes() {
+        let figures = "BdiWritten:        348795104 kB\nBdiWriteBandwidth:        560 kBps\nb_dirty:     0\n";
+        assert_eq!(write_bandwidth(figures).as_deref(), Some("560"));
+        assert_eq!(write_bandwidth("BdiWriteBandwidth: much kBps\n"), None);
+        assert_eq!(write_bandwidth(""), None);
+    }
+
+    #[test]
+    fn stolen_time_is_in_nanoseconds() {
+        let text =
+            "cpu  10132153 290696 3084719 46828483 16683 0 25195 175628 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\n";
+        assert_eq!(stolen(text), Some(1_756_280_000_000));
+        assert_eq!(stolen("cpu  1 2 3 4\n"), None);
+        assert!(stolen_ns().is_some(), "Linux tells it, on any machine");
     }
 
     #[test]

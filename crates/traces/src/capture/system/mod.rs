@@ -61,7 +61,7 @@ use symbols::Symbols;
 pub use facts::{HostFacts, KnownThreads, Mount};
 pub use journal::{JournalPart, JournalPlace};
 pub use part::{RecordedTask, is_system_part};
-pub use start::{CachedPart, OpenFile, StartState};
+pub use start::{CachedPart, OpenFile, PartPlace, StartState};
 
 /// Filter of reads and writes. Without it, the decoder leaves the others out.
 const TRANSFERS: &str = "rwbs ~ \"R*\" || rwbs ~ \"*W*\"";
@@ -109,6 +109,8 @@ pub struct SystemCapture {
     state: StartState,
     cost: RecordingCost,
     decoders: Vec<Decoder>,
+    /// Time that the hypervisor had taken before the beginning.
+    stolen_before_ns: Option<u64>,
 }
 
 /// Events of a finished capture.
@@ -128,6 +130,9 @@ pub struct Recorded {
     pub state: StartState,
     /// Cost of recording an event, measured before the beginning.
     pub cost: RecordingCost,
+    /// Processor time that the hypervisor gave to others during the capture, summed over the processors. Computing times of threads contain
+    /// it. `None` if the kernel does not tell it, and of a recorder that was killed.
+    pub stolen_ns: Option<u64>,
     /// Number of the events by kind, after the pass.
     pub kinds: BTreeMap<&'static str, u64>,
     /// True if call stacks could be turned into functions.
@@ -236,6 +241,7 @@ impl SystemCapture {
         let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| failed("make an event descriptor")(error.into()))?;
         let stop = Arc::new(stop);
+        let stolen_before_ns = facts::stolen_ns();
         beginning.begin_ns = monotonic_ns();
         let begin_ns = beginning.begin_ns;
         let part = Arc::new(Mutex::new(Part::create(&options.output, &beginning)?));
@@ -259,6 +265,7 @@ impl SystemCapture {
             state,
             cost,
             decoders,
+            stolen_before_ns,
         })
     }
 
@@ -314,6 +321,7 @@ impl SystemCapture {
         let reader = self.end().expect("only this and drop end a capture");
         let part = self.part.take();
         let spooled = reader.join().map_err(|_| CaptureError::SinkPanicked)??;
+        let stolen_ns = facts::stolen_ns().zip(self.stolen_before_ns);
         let symbols = Symbols::of_kernel();
         let decoders = std::mem::take(&mut self.decoders);
         Ok(Recorded {
@@ -324,6 +332,7 @@ impl SystemCapture {
             facts: std::mem::take(&mut self.facts),
             state: std::mem::take(&mut self.state),
             cost: self.cost,
+            stolen_ns: stolen_ns.map(|(after, before)| after.saturating_sub(before)),
             kinds: BTreeMap::new(),
             has_symbols: !symbols.is_empty(),
             missing_events: missing_events(&decoders),
@@ -392,6 +401,7 @@ impl Recorded {
             facts: beginning.facts,
             state: beginning.state,
             cost: beginning.cost,
+            stolen_ns: None,
             kinds: BTreeMap::new(),
             has_symbols: !beginning.symbols.is_empty(),
             missing_events: missing_events(&decoders),
@@ -431,7 +441,7 @@ impl Recorded {
         if let Root::ChildrenOf(thread) = root {
             processor = processor.with_starter(thread);
         }
-        self.state.rows(sink);
+        self.state.rows(self.begin_ns, sink);
         let end_ns = self.end_ns;
         let kinds = &mut self.kinds;
         let malformed = self.spooled.read(&self.decoders, &self.symbols, |event| {

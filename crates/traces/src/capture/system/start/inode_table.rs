@@ -4,7 +4,7 @@
 //! super block ─▶ group descriptors ─▶ tables of inodes ─▶ numbers and generations of files
 //! ```
 //! A file whose pages are in memory has its inode there, too, and the block of the inode table usually as well. Only blocks in memory
-//! are read (`RWF_NOWAIT`), so a cold file system stays cold.
+//! are read, so a cold file system stays cold.
 //!
 //! # Scope and limits
 //! File systems with `meta_bg` have their descriptors elsewhere and are not read.
@@ -51,6 +51,11 @@ pub(super) struct Inode {
 }
 
 impl Layout {
+    /// Bytes of a block.
+    pub(super) const fn block_bytes(&self) -> u64 {
+        self.block_bytes
+    }
+
     /// The layout in a super block. `None` if it is none, or of a file system that is laid out otherwise.
     pub(super) fn parse(block: &[u8]) -> Option<Self> {
         let features = word(block, 96)?;

@@ -1,9 +1,11 @@
-//! System calls that no safe interface offers: `cachestat(2)`, and `open_by_handle_at(2)`.
+//! System calls that no safe interface offers: `cachestat(2)`, `open_by_handle_at(2)`, and the ioctl `FS_IOC_FIEMAP`.
 #![expect(unsafe_code, reason = "no safe crate offers these system calls")]
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use rustix::ioctl::{Opcode, Updater, ioctl};
 
 /// Number of cachestat(2), the same on all architectures.
 const CACHESTAT: libc::c_long = 451;
@@ -70,4 +72,80 @@ pub(super) fn open_inode(folder: &File, inode: u32, generation: u32) -> io::Resu
         Ok(descriptor @ 0..) => Ok(File::from(unsafe { OwnedFd::from_raw_fd(descriptor) })),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// `FS_IOC_FIEMAP`.
+const FIEMAP: Opcode = 0xc020_660b;
+/// Extents that one call returns at most.
+const EXTENTS: usize = 32;
+/// Flags of an extent without a place: `UNKNOWN`, `DELALLOC`, `ENCODED` and `DATA_INLINE`.
+const WITHOUT_PLACE: u32 = 0x2 | 0x4 | 0x8 | 0x200;
+/// Flag of the last extent of a file.
+const LAST: u32 = 0x1;
+
+/// `struct fiemap` with room for extents, and `struct fiemap_extent`.
+#[repr(C)]
+struct Map {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped: u32,
+    room: u32,
+    reserved: u32,
+    extents: [MapExtent; EXTENTS],
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+struct MapExtent {
+    logical: u64,
+    physical: u64,
+    length: u64,
+    reserved: [u64; 2],
+    flags: u32,
+    reserved_words: [u32; 3],
+}
+
+/// A part of a file and its place on the device, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Placed {
+    pub(super) offset: u64,
+    pub(super) address: u64,
+    pub(super) length: u64,
+}
+
+/// Hands on the places of a part of a file. Data that has none yet is left out.
+pub(super) fn places(
+    file: BorrowedFd<'_>,
+    (offset, length): (u64, u64),
+    mut found: impl FnMut(Placed),
+) -> io::Result<()> {
+    let (mut start, end) = (offset, offset.saturating_add(length));
+    while start < end {
+        let mut map = Map {
+            start,
+            length: end - start,
+            flags: 0,
+            mapped: 0,
+            room: EXTENTS as u32,
+            reserved: 0,
+            extents: [MapExtent::default(); EXTENTS],
+        };
+        // SAFETY: the kernel reads a `struct fiemap` and writes up to `room` extents behind it, all of them in `map`.
+        unsafe { ioctl(file, Updater::<FIEMAP, Map>::new(&mut map)) }?;
+        let extents = &map.extents[..EXTENTS.min(map.mapped as usize)];
+        for extent in extents.iter().filter(|extent| extent.flags & WITHOUT_PLACE == 0) {
+            let (first, last) =
+                (extent.logical.max(start), extent.logical.saturating_add(extent.length).min(end));
+            if first < last {
+                let address = extent.physical.saturating_add(first - extent.logical);
+                found(Placed { offset: first, address, length: last - first });
+            }
+        }
+        start = match extents.last() {
+            Some(last) if last.flags & LAST == 0 => last.logical.saturating_add(last.length).max(start + 1),
+            _ => end,
+        };
+    }
+    Ok(())
 }
