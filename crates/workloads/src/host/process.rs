@@ -4,6 +4,7 @@ use seeklab_core::{Duration, Instant};
 
 use super::action::{Acting, Plan};
 use super::channel::Piped;
+use super::linux::Writer;
 use super::list::{List, NONE};
 use super::program::{Instruction, Mode};
 use super::recorded::RecordedAction;
@@ -90,6 +91,8 @@ pub(super) struct Process {
     /// Requests past the page cache that the device has, and true if the last one was a read.
     pub(super) outstanding: u32,
     pub(super) reads: bool,
+    /// Of Linux: what it has dirtied.
+    pub(super) writer: Writer,
     /// Of an application: the actions that it has yet to do, the number that it was forked with, and true if it ends after them.
     pub(super) plan: Plan,
     pub(super) instance: u32,
@@ -123,6 +126,7 @@ impl Process {
             is_failed: false,
             outstanding: 0,
             reads: false,
+            writer: Writer::new(),
             plan: Plan::new(),
             instance: 0,
             is_ending: false,

@@ -52,6 +52,8 @@ pub(super) struct Settings {
     pub(super) has_strict_limit: bool,
     /// Frames that may be dirty or being written before the flusher of Linux begins to write, if the limit is strict.
     pub(super) free_run_frames: u32,
+    /// Blocks in a second that Linux takes the device to write at the start.
+    pub(super) write_bandwidth: u64,
     /// Time after which the flusher of Linux writes a dirty file.
     pub(super) dirty_expire: Duration,
     /// Blocks that one request through the page cache of Linux transfers at most.
@@ -85,14 +87,6 @@ impl DirtyLimits {
         // The kernel takes half of the limit where the background limit is not below the limit.
         let background = if background < limit { background } else { limit / 2 };
         Self { background, limit }
-    }
-
-    /// Frames that may be dirty before a writer waits. Linux slows writers down from the middle between the limits on, so
-    /// that the amount settles halfway between that and the limit.
-    const fn setpoint(&self) -> u32 {
-        let middle = self.background + (self.limit - self.background) / 2;
-        let setpoint = middle + (self.limit - middle) / 2;
-        if setpoint == 0 { 1 } else { setpoint }
     }
 }
 
@@ -132,6 +126,7 @@ impl Settings {
                     background_frames: u32::MAX,
                     has_strict_limit: false,
                     free_run_frames: u32::MAX,
+                    write_bandwidth: 0,
                     dirty_expire: Duration::ZERO,
                     max_pages: 1,
                     tags: u32::MAX,
@@ -151,10 +146,14 @@ impl Settings {
                     sweep_frames: 0,
                     contiguous_frames: frames,
                     read_ahead: blocks(given.read_ahead, 128),
-                    dirty_frames: dirty.setpoint(),
+                    dirty_frames: dirty.limit,
                     background_frames: dirty.background,
                     has_strict_limit: given.strict_dirty_limit.unwrap_or(false),
                     free_run_frames: (dirty.background + dirty.limit) / 2,
+                    // `INIT_BW`.
+                    write_bandwidth: given
+                        .write_bandwidth
+                        .map_or(25_600, |rate| (rate.as_bytes_per_s() / PAGE_BYTES).max(1)),
                     dirty_expire: time(given.dirty_expire, Duration::from_s(30)),
                     max_pages: blocks(given.max_request, 1280).max(1),
                     tags: given.tags.unwrap_or(128),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use seeklab_core::description::schema::{check_ranges, schema_of, type_texts};
 use seeklab_core::description::{self, DescriptionError};
-use seeklab_core::{ByteSize, Duration, Ratio};
+use seeklab_core::{ByteSize, DataRate, Duration, Ratio};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -107,6 +107,11 @@ pub struct HostSettings {
     /// in the middle between both limits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strict_dirty_limit: Option<bool>,
+    /// Bandwidth of writes that the system takes the device to have at the start, and rate to which it first slows a writer down. Of
+    /// `linux`: `BdiWriteBandwidth` in `/sys/kernel/debug/bdi/MAJOR:MINOR/stats`, which begins at 100 MiB/s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "4KiB/s", "x-maximum" = "1TiB/s"))]
+    pub write_bandwidth: Option<DataRate>,
     /// Time after which the flusher writes a dirty file. Of `linux`: `vm.dirty_expire_centisecs`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dirty_expire: Option<Duration>,

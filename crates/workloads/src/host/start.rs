@@ -260,7 +260,9 @@ impl Host {
                 dirty.extend(is_dirty.then_some(frame));
             }
         }
-        dirty.into_iter().for_each(|frame| self.dirty(frame));
+        dirty.into_iter().for_each(|frame| {
+            self.dirty(frame);
+        });
     }
 
     /// Adds a process that has yet to start.
@@ -316,6 +318,7 @@ impl Host {
         if self.is_recorded() {
             self.end_thread(definition);
         }
+        self.leave_behind(pid);
         self.close(pid, definition);
         if let Some(phase) = self.application.as_mut().filter(|_| parent == NONE).and_then(|one| one.phase())
         {

@@ -522,6 +522,9 @@ impl Host {
         let state = if was_reading && !is_ok { FrameState::Free } else { FrameState::Clean };
         let is_dirty = !was_reading && std::mem::take(&mut self.cache.frame_mut(frame).is_dirtied_again);
         self.cache.set_state(frame, if is_dirty { FrameState::Dirty } else { state });
+        if !was_reading {
+            self.count_written();
+        }
         if is_dirty {
             self.queue_again(frame);
         }
@@ -536,7 +539,7 @@ impl Host {
         has_waiters
     }
 
-    /// Lets the processes go on that wait for fewer dirty blocks, if there are few enough. Returns true if any did.
+    /// Lets the processes of SVR4 go on that wait for fewer dirty blocks, if there are few enough. Returns true if any did.
     pub(super) fn wake_throttled(&mut self) -> bool {
         let is_below = self.cache.dirty_count() <= self.settings.dirty_frames;
         let has_waiters = is_below && self.lists.throttled.len > 0;

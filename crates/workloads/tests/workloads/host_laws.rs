@@ -212,9 +212,11 @@ proptest! {
         let host = host_with_seed(&format!("{FREE},{profile}{line}"), seed);
         let run = run_host(host, Server::new(Service::Constant(Duration::ZERO)));
         for times in run.host.process_times() {
-            let waits = times.waits.children + times.waits.timer;
+            // Linux slows writers down before it knows how fast the device is.
+            let pauses = if profile.is_empty() { Duration::ZERO } else { times.waits.dirty_limit };
+            let waits = times.waits.children + times.waits.timer + pauses;
             prop_assert_eq!(times.computing + times.ready + waits, times.elapsed);
-            prop_assert_eq!(times.waits.io(), Duration::ZERO);
+            prop_assert_eq!(times.waits.io(), pauses);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Settings of the traced machine.
 
-use seeklab_core::{ByteSize, Duration, Ratio};
+use seeklab_core::{ByteSize, DataRate, Duration, Ratio};
 use seeklab_workloads::host::{HostSettings, Profile};
 
 use crate::system::metadata::SystemMetadata;
@@ -32,6 +32,8 @@ pub(super) fn traced(metadata: &SystemMetadata) -> HostSettings {
         dirty_background: percent("vm.dirty_background_ratio"),
         dirty_background_bytes: background.map(ByteSize::from_bytes),
         strict_dirty_limit: strict.map(|_| true),
+        write_bandwidth: positive("bdi.write_bandwidth_kbps")
+            .map(|kibibytes| DataRate::from_bytes_per_s(kibibytes.min(WRITE_KIB_MAX) * 1024)),
         dirty_expire: centiseconds("vm.dirty_expire_centisecs"),
         writeback_interval: centiseconds("vm.dirty_writeback_centisecs").filter(|time| !time.is_zero()),
         read_ahead: kibibytes("queue.read_ahead_kb"),
@@ -53,6 +55,9 @@ pub(super) fn scheduler(metadata: &SystemMetadata) -> Option<&str> {
 
 /// Longest target of writeback throttling: a minute.
 const WBT_MAX_US: u64 = 60_000_000;
+
+/// The largest bandwidth of writes: 1 TiB/s.
+const WRITE_KIB_MAX: u64 = 1 << 30;
 
 /// The smallest memory of a host.
 const MEMORY_MIN: u64 = 256 << 10;

@@ -622,6 +622,10 @@ fn settings_are_those_of_the_machine() {
     assert_eq!(bytes, [Some(1 << 30), Some(1 << 20), Some(64 << 10), Some(256 << 10)]);
     assert_eq!((settings.cpus, settings.tags), (Some(2), Some(128)));
     assert_eq!(settings.dirty_expire, Some(Duration::from_s(30)));
+    assert_eq!(settings.write_bandwidth, None);
+    let mut known = metadata();
+    known.settings.insert("bdi.write_bandwidth_kbps".to_owned(), "560".to_owned());
+    assert_eq!(traced(&known).write_bandwidth.map(|rate| rate.as_bytes_per_s()), Some(560 << 10));
     // A strict limit of the device replaces the limits of all memory.
     let mut strict = metadata();
     for (name, value) in [("bdi.strict_limit", "1"), ("vm.dirty_background_ratio", "10")] {

@@ -16,10 +16,6 @@ use super::{Host, Run};
 use crate::host::SYNCER;
 use crate::host::process::{Next, Wait};
 
-/// Blocks of one file that the flusher writes before it goes on with the next: what half a second writes at 100 MB/s, the bandwidth that
-/// the kernel assumes of a device at first (`INIT_BW`), and 4 MiB (`writeback_chunk_size`).
-const CHUNK_PAGES: u64 = 13 * 1024;
-
 /// Time for which the flusher writes before it looks at the amount again.
 const PASS: Duration = Duration::from_ms(100);
 
@@ -72,7 +68,9 @@ impl Host {
             };
         };
         let Some(run) = self.next_dirty_run(current.next, current.end, Criticality::TimeNoncritical) else {
-            self.linux_mut().flusher.current = None;
+            let linux = self.linux_mut();
+            linux.flusher.current = None;
+            linux.balance.end_file(now);
             return Next::Continue;
         };
         let left = current.left.saturating_sub(run.pages);
@@ -100,10 +98,11 @@ impl Host {
     fn next_file(&mut self) -> Option<Current> {
         let (now, expire) = (self.now, self.settings.dirty_expire);
         let is_running = self.linux().flusher.pass.is_some();
-        // Writers never wait in vain: what may be dirty before they do is not below the background limit (`DirtyLimits`).
+        // Writers never wait in vain: they run freely up to the background limit (`DirtyLimits`).
         let is_over = (is_running && self.cache.to_write_count() > self.settings.background_frames)
             || self.is_flusher_due()
             || self.alive == 0;
+        let is_writing = self.cache.dirty_count() > self.cache.to_write_count();
         let linux = self.linux_mut();
         let queued = linux.flusher.queue.len();
         let pass = linux.flusher.pass.filter(|(end, left)| *end > now && *left > 0);
@@ -125,7 +124,9 @@ impl Host {
         let state = &mut linux.files[file as usize];
         state.dirty_since = None;
         let next = state.first_page;
-        Some(Current { file, next, end: next + state.recorded.pages, left: CHUNK_PAGES })
+        let end = next + state.recorded.pages;
+        linux.balance.begin_file(is_writing, now);
+        Some(Current { file, next, end, left: linux.balance.chunk_pages() })
     }
 
     /// Ends the turn of a file. It goes to the end of the queue if more of it is dirty.
@@ -133,6 +134,7 @@ impl Host {
         let now = self.now;
         let linux = self.linux_mut();
         linux.flusher.current = None;
+        linux.balance.end_file(now);
         let is_dirty = next < end && linux.dirty_pages.next(next, end).is_some();
         let state = &mut linux.files[file as usize];
         if is_dirty && state.dirty_since.is_none() {

@@ -19,6 +19,7 @@
 //! `block/blk-wbt.c`: the algorithms, not the code.
 
 mod allocation;
+mod balance;
 mod direct;
 mod flusher;
 mod growing;
@@ -33,7 +34,10 @@ use std::sync::Arc;
 
 use seeklab_core::{Arrival, Criticality, Instant, Operation, Reclassification, Request, RequestId};
 
+pub(super) use self::balance::Writer;
+
 use self::allocation::Pool;
+use self::balance::Balance;
 use self::direct::Transfers;
 use self::flusher::Flusher;
 use self::read_ahead::ReadAhead;
@@ -113,6 +117,7 @@ pub(super) struct Linux {
     /// True if the flusher waits for a tag.
     is_flusher_waiting: bool,
     throttle: Throttle,
+    balance: Balance,
     /// The journal of a recording.
     pub(super) journal: Option<Journal>,
     /// True if the flusher waits because writeback is throttled.
@@ -181,6 +186,7 @@ impl Linux {
             tags_freed: 0,
             is_flusher_waiting: false,
             throttle: Throttle::new(settings.writeback_throttling, settings.tags),
+            balance: Balance::new(settings),
             journal: None,
             is_flusher_throttled: false,
             discarded_blocks: 0,
@@ -344,17 +350,22 @@ impl Host {
         Some(Run { first: front.first, last: back.last, address: front.address, pages, class: first.class })
     }
 
-    /// A block becomes dirty.
-    pub(super) fn dirty(&mut self, frame: u32) {
+    /// A block becomes dirty. Returns true if it was not before.
+    pub(super) fn dirty(&mut self, frame: u32) -> bool {
         let (page, state) = {
             let held = self.cache.frame(frame);
             (held.page, held.state)
         };
-        match state {
-            FrameState::Writing => self.cache.frame_mut(frame).is_dirtied_again = true,
-            FrameState::Dirty => return,
-            _ => self.cache.set_state(frame, FrameState::Dirty),
-        }
+        let is_new = match state {
+            FrameState::Writing => {
+                !std::mem::replace(&mut self.cache.frame_mut(frame).is_dirtied_again, true)
+            }
+            FrameState::Dirty => return false,
+            _ => {
+                self.cache.set_state(frame, FrameState::Dirty);
+                true
+            }
+        };
         let linux = self.linux_mut();
         linux.dirty_pages.insert(page);
         let file = linux.file_of(page);
@@ -363,6 +374,7 @@ impl Host {
         if self.is_flusher_due() {
             self.wake_syncer();
         }
+        is_new
     }
 
     /// Returns true if so much is dirty that the flusher begins. It goes on until little enough is. What is being written does not count,

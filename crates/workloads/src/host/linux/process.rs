@@ -60,7 +60,7 @@ impl Host {
                     Next::Continue
                 } else if position % 2 == 1 {
                     // The block is changed. The process may have to wait before it goes on.
-                    let next = self.throttle(pid);
+                    let next = self.balance(pid);
                     if next == Next::Continue {
                         return self.again(pid, Recorded { position: position + 1, ..state });
                     }

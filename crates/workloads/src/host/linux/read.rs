@@ -187,7 +187,7 @@ impl Host {
         self.cache.touch(frame);
         let next = self.wait_if_reading(pid, frame);
         if next == Next::Continue && dirties {
-            self.dirty(frame);
+            self.dirty_by(pid, frame);
         }
         next
     }

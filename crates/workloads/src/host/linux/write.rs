@@ -39,19 +39,8 @@ impl Host {
         if self.cache.frame(frame).state == FrameState::Reading {
             return self.wait_for_frame(pid, frame);
         }
-        self.dirty(frame);
+        self.dirty_by(pid, frame);
         Next::Continue
-    }
-
-    /// A process that has written waits while too much is dirty.
-    pub(super) fn throttle(&mut self, pid: u32) -> Next {
-        if self.cache.dirty_count() <= self.settings.dirty_frames {
-            return Next::Continue;
-        }
-        self.wake_syncer();
-        self.linux_mut().throttle.last_wait = Some(self.now);
-        self.links.push_back(&mut self.lists.throttled, pid);
-        Next::Wait(Wait::DirtyLimit)
     }
 
     /// Takes the blocks of a deleted file from memory, from block `cursor` on. What is dirty is not written. Returns the wait
@@ -70,7 +59,6 @@ impl Host {
             *cursor += 1;
         }
         self.wake_memory_waiters();
-        self.wake_throttled();
         Next::Continue
     }
 
@@ -182,7 +170,6 @@ impl Host {
         }
         if has_discarded {
             self.wake_memory_waiters();
-            self.wake_throttled();
         }
         run
     }
