@@ -77,8 +77,9 @@ pub(super) fn free_device(control: &OwnedFd) -> rustix::io::Result<u32> {
     unsafe { ioctl(control, GetFree(NoArg::new())) }
 }
 
-/// Takes a device away that nobody uses and makes it anew, so that the kernel forgets what it learnt of its last user: above all
-/// the bandwidth of its writes, by which it slows writers down. Fails if it is in use, and changes nothing then.
+/// Takes a device away that nobody uses and makes it anew, so that the kernel forgets what it measured under its last
+/// user: above all the bandwidth of its writes, by which it slows writers down. Fails if it is in use, and changes
+/// nothing then.
 pub(super) fn renew_device(control: &OwnedFd, number: u32) -> rustix::io::Result<()> {
     // SAFETY: both opcodes are of /dev/loop-control and take a number.
     unsafe { ioctl(control, IntegerSetter::<LOOP_CTL_REMOVE>::new_usize(number as usize)) }?;
