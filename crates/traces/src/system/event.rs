@@ -70,6 +70,22 @@ names! {
     }
 }
 
+names! {
+    /// Reason for which the kernel writes dirty files back.
+    pub enum WritebackReason {
+        /// More is dirty than the background limit.
+        Background = "background",
+        /// Memory is short.
+        Memory = "memory",
+        /// A synchronisation.
+        Sync = "sync",
+        /// Files that have been dirty for long.
+        Periodic = "periodic",
+        /// Something else.
+        Other = "other",
+    }
+}
+
 /// Number of the softirqs that run timers.
 pub(crate) const TIMER_SOFTIRQS: [u16; 2] = [1, 8];
 
@@ -144,6 +160,7 @@ impl EventKind {
             Self::Throttle => "throttle",
             Self::Commit { .. } => "commit",
             Self::Change { .. } => "journal_change",
+            Self::Writeback { .. } => "writeback",
             Self::Extent(_) => "extent",
             Self::WorkStart(_) | Self::WorkEnd => "work",
             Self::Block(_) => "block",
@@ -281,6 +298,17 @@ pub enum EventKind {
         device: u32,
         /// Blocks of metadata that the transaction did not have before.
         blocks: u32,
+    },
+    /// The kernel begins or ends a round of writeback.
+    Writeback {
+        /// The whole device.
+        device: u32,
+        /// Reason of the round.
+        reason: WritebackReason,
+        /// Pages that are left to write, at most.
+        pages: i64,
+        /// True at the beginning.
+        begins: bool,
     },
     /// The place of a part of a file became known.
     Extent(FileExtent),

@@ -2,7 +2,7 @@
 
 use seeklab_core::ProcessName;
 
-use super::event::{EventKind, FileExtent, FileRange, RunState};
+use super::event::{EventKind, FileExtent, FileRange, RunState, WritebackReason};
 use crate::event::pairing::SECTOR_BYTES;
 
 /// Flag of clone(2) that makes a thread of the same process.
@@ -114,6 +114,33 @@ pub(crate) fn change(device: u32, blocks: u64) -> Option<EventKind> {
 pub(crate) fn buffer(device: u32, block: u64, bytes: u32, is_dirtied: bool) -> EventKind {
     let sector = block.saturating_mul(u64::from(bytes) / SECTOR_BYTES);
     EventKind::Buffer { device, sector, bytes, is_dirtied }
+}
+
+/// Reason of writeback, by the kernel's number and name.
+const REASONS: [(u64, &[u8], WritebackReason); 4] = [
+    (0, b"background", WritebackReason::Background),
+    (1, b"vmscan", WritebackReason::Memory),
+    (2, b"sync", WritebackReason::Sync),
+    (3, b"periodic", WritebackReason::Periodic),
+];
+
+/// The reason with a number of the kernel.
+pub(crate) fn writeback_reason(number: u64) -> WritebackReason {
+    let found = REASONS.iter().find(|(known, ..)| *known == number);
+    found.map_or(WritebackReason::Other, |(.., reason)| *reason)
+}
+
+/// The reason with a name of the kernel.
+pub(crate) fn writeback_reason_named(name: &[u8]) -> WritebackReason {
+    let found = REASONS.iter().find(|(_, known, _)| *known == name);
+    found.map_or(WritebackReason::Other, |(.., reason)| *reason)
+}
+
+/// Number of the device `7:2`, as whose name the kernel has what is dirty of it.
+pub(crate) fn named_device(name: &[u8]) -> Option<u32> {
+    let (major, minor) = std::str::from_utf8(name).ok()?.split_once(':')?;
+    let (major, minor) = (major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?);
+    (major < 1 << 12 && minor < 1 << 20).then_some(major << 20 | minor)
 }
 
 /// The place of a part of a file, of as many blocks as the result of the look-up. A negative result is an error, and 0 is a

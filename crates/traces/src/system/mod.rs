@@ -36,6 +36,7 @@ pub use cause::{StackCause, WaitCause};
 pub use cost::RecordingCost;
 pub use event::{
     BlockStep, Context, EventKind, FileExtent, FileRange, InterruptSource, RunState, SystemEvent, Work,
+    WritebackReason,
 };
 pub use processor::{InitialThread, Output, Processed, Processor, Repairs, TracedDevice};
 pub use tables::{Role, StepEvent, Waker};

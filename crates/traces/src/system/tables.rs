@@ -6,7 +6,7 @@
 use seeklab_core::ProcessName;
 
 use super::cause::WaitCause;
-use super::event::InterruptSource;
+use super::event::{InterruptSource, WritebackReason};
 use super::names::names;
 use super::table::rows;
 
@@ -321,6 +321,22 @@ rows! {
         begin_ns: u64,
         /// Length of the commit.
         commit_ns: u64,
+    }
+}
+
+rows! {
+    /// Round of writeback of the device by a thread of the kernel.
+    WritebackRow in "writeback" {
+        /// Thread that wrote.
+        thread: u32,
+        /// Time at which the round began.
+        begin_ns: u64,
+        /// Length of the round.
+        write_ns: u64,
+        /// Reason of the round.
+        reason: WritebackReason,
+        /// Pages that were submitted.
+        pages: u64,
     }
 }
 

@@ -5,9 +5,9 @@ use std::path::Path;
 use seeklab_traces::system::table::{CellContent, TableRow};
 use seeklab_traces::system::tables::{
     CachedRow, CommitRow, CpuRow, ExtentRow, InitialRow, InterruptRow, LossRow, OccupiedRow, OpenFileRow,
-    ProcessRow, StepRow, TABLES_VERSION, WaitRow,
+    ProcessRow, StepRow, TABLES_VERSION, WaitRow, WritebackRow,
 };
-use seeklab_traces::system::{InterruptSource, Role, StepEvent, WaitCause, Waker};
+use seeklab_traces::system::{InterruptSource, Role, StepEvent, WaitCause, Waker, WritebackReason};
 
 fn section<R: TableRow>() -> String {
     let mut text = format!("\n## {}\n{}\n\n", R::TABLE, R::MEANING.trim());
@@ -41,6 +41,7 @@ fn page() -> String {
     );
     text += &values("`cause`", WaitCause::ALL.iter().map(|value| value.name()));
     text += &values("`event`", StepEvent::ALL.iter().map(|value| value.name()));
+    text += &values("`reason`", WritebackReason::ALL.iter().map(|value| value.name()));
     text += &values("`role`", Role::ALL.iter().map(|value| value.name()));
     text += &values("`source`", InterruptSource::ALL.iter().map(|value| value.name()));
     text += &values("`waker`", Waker::ALL.iter().map(|value| value.name()));
@@ -54,6 +55,7 @@ fn page() -> String {
     text += &section::<OccupiedRow>();
     text += &section::<ExtentRow>();
     text += &section::<CommitRow>();
+    text += &section::<WritebackRow>();
     text += &section::<CpuRow>();
     text += &section::<LossRow>();
     text

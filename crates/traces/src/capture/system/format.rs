@@ -48,6 +48,8 @@ pub(super) enum Point {
     Throttle,
     CommitBegin,
     CommitEnd,
+    WritebackBegin,
+    WritebackEnd,
     Change,
     Extent,
     /// An extent that was looked up, if it was found.
@@ -127,6 +129,8 @@ pub(super) const TRACEPOINTS: &[Tracepoint] = &[
     row(Point::Block(Kind::Queue), Host, "block", "block_getrq", &["dev"]),
     row(Point::CommitBegin, FileSystem, "jbd2", "jbd2_start_commit", &["dev", "transaction"]),
     row(Point::CommitEnd, FileSystem, "jbd2", "jbd2_end_commit", &["dev", "transaction"]),
+    row(Point::WritebackBegin, Host, "writeback", "writeback_start", &WRITEBACK),
+    row(Point::WritebackEnd, Host, "writeback", "writeback_written", &WRITEBACK),
     row(Point::Extent, FileSystem, "ext4", "ext4_ext_map_blocks_exit", &EXTENT),
     row(Point::Extent, FileSystem, "ext4", "ext4_ind_map_blocks_exit", &EXTENT),
     row(
@@ -160,6 +164,8 @@ pub(super) const TRACEPOINTS: &[Tracepoint] = &[
 ];
 
 const EXTENT: [&str; 6] = ["dev", "ino", "lblk", "pblk", "len", "ret"];
+
+const WRITEBACK: [&str; 3] = ["name", "reason", "nr_pages"];
 
 /// The call stack of a thread, which the trigger of `sched_switch` records.
 pub(super) const STACK: Tracepoint = row(Point::Stack, Task, "ftrace", "kernel_stack", &["caller"]);
@@ -299,6 +305,17 @@ impl Decoder {
                 transaction: field(1)? as u32,
                 begins: self.tracepoint.point == Point::CommitBegin,
             },
+            Point::WritebackBegin | Point::WritebackEnd => {
+                let name = bytes(raw, self.fields[0])?.split(|byte| *byte == 0).next()?;
+                // What is dirty of another device than a disk has another name.
+                let Some(device) = fields::named_device(name) else { return Some(None) };
+                EventKind::Writeback {
+                    device,
+                    reason: fields::writeback_reason(field(1)?),
+                    pages: field(2)?.cast_signed(),
+                    begins: self.tracepoint.point == Point::WritebackBegin,
+                }
+            }
             Point::Change => return Some(fields::change(field(0)? as u32, field(1)?)),
             Point::Extent => {
                 let extent = self.extent(raw, 0)?;
@@ -609,6 +626,16 @@ format:
             ("jbd2_handle_stats", vec![("dev", device()), ("dirtied_blocks", four(0))], {
                 "dev 7,2 tid 12 type 2 line_no 3211 interval 0 sync 0 requested_blocks 8 dirtied_blocks 0"
             }),
+            (
+                "writeback_written",
+                vec![("name", name(b"7:2")), ("nr_pages", eight(1024)), ("reason", four(3))],
+                "bdi 7:2: sb_dev 7:2 nr_pages=1024 sync_mode=0 kupdate=1 range_cyclic=1 background=0 reason=periodic cgroup_ino=1",
+            ),
+            (
+                "writeback_start",
+                vec![("name", name(b"fuseblk")), ("nr_pages", eight(1)), ("reason", four(0))],
+                "bdi fuseblk: sb_dev 0:0 nr_pages=1 sync_mode=0 kupdate=1 range_cyclic=1 background=1 reason=background cgroup_ino=1",
+            ),
             (
                 "block_rq_complete",
                 vec![

@@ -25,11 +25,11 @@ use serde::{Deserialize, Serialize};
 use super::calls;
 use super::cost::RecordingCost;
 use super::cpu::Cpu;
-use super::event::{BlockStep, EventKind, FileRange, RunState, SystemEvent, Work};
+use super::event::{BlockStep, EventKind, FileRange, RunState, SystemEvent, Work, WritebackReason};
 use super::fields;
 use super::tables::{
     CachedRow, CommitRow, CpuRow, ExtentRow, InitialRow, InterruptRow, LossRow, OccupiedRow, OpenFileRow,
-    ProcessRow, Role, StepEvent, StepRow, WaitRow,
+    ProcessRow, Role, StepEvent, StepRow, WaitRow, WritebackRow,
 };
 use super::thread::{Completion, Devices, State, Thread};
 use crate::event::block_event::{Kind, Stamped, What};
@@ -73,6 +73,7 @@ pub enum Output {
     Initial(InitialRow),
     Extent(ExtentRow),
     Commit(CommitRow),
+    Writeback(WritebackRow),
     Cpu(CpuRow),
     Loss(LossRow),
     OpenFile(OpenFileRow),
@@ -139,6 +140,8 @@ pub struct Processor {
     threads: BTreeMap<u32, Thread>,
     initial: Vec<InitialRow>,
     commits: BTreeMap<u32, u64>,
+    /// Rounds of writeback that are open, by thread: the beginning, and the pages left to write.
+    rounds: BTreeMap<u32, (u64, i64)>,
     pairing: Pairing,
     /// Times at which a request of the traced device, and of another device, completed last.
     completed_here_ns: Option<u64>,
@@ -146,7 +149,7 @@ pub struct Processor {
     counts: Processed,
 }
 
-/// Commits that may be open.
+/// Commits, and rounds of writeback, that may be open.
 const COMMITS_MAX: usize = 64;
 
 impl Processor {
@@ -185,6 +188,7 @@ impl Processor {
             threads: initial.iter().map(thread).collect(),
             initial: initial.iter().map(row).collect(),
             commits: BTreeMap::new(),
+            rounds: BTreeMap::new(),
             pairing: Pairing::new(begin_ns),
             completed_here_ns: None,
             completed_elsewhere_ns: None,
@@ -329,6 +333,9 @@ impl Processor {
             EventKind::Commit { device, transaction, begins } if device == self.device.file_system => {
                 self.commit(transaction, begins, sink);
             }
+            EventKind::Writeback { device, reason, pages, begins } if device == self.device.requests => {
+                self.writeback(event.thread, (reason, pages), begins, sink);
+            }
             EventKind::Change { device, blocks } if device == self.device.file_system => {
                 let fill = |row: &mut StepRow| {
                     row.device = Some(device);
@@ -353,7 +360,10 @@ impl Processor {
                     thread.is_throttled = true;
                 }
             }
-            EventKind::Commit { .. } | EventKind::Change { .. } | EventKind::Extent(_) => {}
+            EventKind::Commit { .. }
+            | EventKind::Writeback { .. }
+            | EventKind::Change { .. }
+            | EventKind::Extent(_) => {}
             EventKind::Stack(_) | EventKind::Lost { .. } => unreachable!("they were handled above"),
         }
     }
@@ -478,6 +488,26 @@ impl Processor {
             self.commits.insert(transaction, time_ns);
         } else if let Some(begin_ns) = self.commits.remove(&transaction) {
             sink(Output::Commit(CommitRow { transaction, begin_ns, commit_ns: time_ns - begin_ns }));
+        }
+    }
+
+    fn writeback(
+        &mut self,
+        thread: u32,
+        (reason, left): (WritebackReason, i64),
+        begins: bool,
+        sink: &mut impl FnMut(Output),
+    ) {
+        let time_ns = self.time();
+        if begins {
+            if self.rounds.len() >= COMMITS_MAX {
+                self.rounds.pop_first();
+            }
+            self.rounds.insert(thread, (time_ns, left));
+        } else if let Some((begin_ns, before)) = self.rounds.remove(&thread) {
+            let pages = u64::try_from(before.saturating_sub(left)).unwrap_or(0);
+            let write_ns = time_ns - begin_ns;
+            sink(Output::Writeback(WritebackRow { thread, begin_ns, write_ns, reason, pages }));
         }
     }
 

@@ -132,6 +132,9 @@ impl Details {
                 "block_rq_issue" => block(Kind::Issue, stamped),
                 "block_getrq" => block(Kind::Queue, stamped),
                 "jbd2_start_commit" | "jbd2_end_commit" => commit(text, name == "jbd2_start_commit"),
+                "writeback_start" | "writeback_written" => {
+                    return optional(writeback(text, name == "writeback_start"));
+                }
                 "ext4_ext_map_blocks_exit" | "ext4_ind_map_blocks_exit" => return optional(mapped(text)),
                 "ext4_es_lookup_extent_exit" => return optional(looked_up(text)),
                 "sys_enter" => call(text),
@@ -247,6 +250,15 @@ fn block(kind: Kind, stamped: &Stamped<'_>) -> Option<EventKind> {
 fn commit(text: &[u8], begins: bool) -> Option<EventKind> {
     let transaction = number(after(text, " transaction ")?)? as u32;
     Some(EventKind::Commit { device: device(text.strip_prefix(b"dev ")?)?, transaction, begins })
+}
+
+/// `bdi 7:2: sb_dev 0:0 nr_pages=1024 … reason=periodic cgroup_ino=1`.
+fn writeback(text: &[u8], begins: bool) -> Option<Option<EventKind>> {
+    let name = text.strip_prefix(b"bdi ")?.split(|byte| *byte == b' ').next()?.strip_suffix(b":")?;
+    let pages = signed(after(text, " nr_pages=")?)?;
+    let reason = after(text, " reason=")?.split(|byte| *byte == b' ').next()?;
+    let reason = fields::writeback_reason_named(reason);
+    Some(fields::named_device(name).map(|device| EventKind::Writeback { device, reason, pages, begins }))
 }
 
 /// `dev 7,0 tid 9 … dirtied_blocks 3`.
