@@ -46,6 +46,7 @@ mod file_system;
 mod inside;
 #[cfg(target_os = "linux")]
 mod memory_group;
+mod memory_watch;
 #[cfg(target_os = "linux")]
 mod mount_options;
 #[cfg(target_os = "linux")]
@@ -71,6 +72,7 @@ pub use self::{
     error::{Error, Missing},
     file_system::{FileSystem, FileSystemError},
     memory_group::MemoryFigures,
+    memory_watch::{MemoryUse, MemoryWatch},
     mount_options::{MountOptions, MountOptionsError},
     phase::{Exit, Phase, PhaseResult},
     preflight::{Needs, preflight},

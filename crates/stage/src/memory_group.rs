@@ -29,6 +29,7 @@ use seeklab_core::ByteSize;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Missing};
+use crate::memory_watch::{Files, MemoryWatch};
 
 /// Beginning of the names of groups.
 const PREFIX: &str = "seeklab-";
@@ -79,6 +80,14 @@ impl Version {
         }
     }
 
+    /// Files of the memory in use and of its division, and the name of the page cache there.
+    const fn usage(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::One => ("memory.usage_in_bytes", "memory.stat", "cache"),
+            Self::Two => ("memory.current", "memory.stat", "file"),
+        }
+    }
+
     const fn events(self) -> &'static str {
         match self {
             Self::One => "memory.oom_control",
@@ -123,6 +132,15 @@ impl MemoryGroup {
     /// Returns the file through which a process enters.
     pub(crate) fn entrance(&self) -> PathBuf {
         self.folder.join("cgroup.procs")
+    }
+
+    /// Begins to sample its memory.
+    pub(crate) fn watch(&self) -> io::Result<MemoryWatch> {
+        let (usage, stat, cache) = self.version.usage();
+        let limit_bytes = self.figures()?.limit_bytes;
+        let files =
+            Files { usage: self.folder.join(usage), stat: self.folder.join(stat), cache, limit_bytes };
+        MemoryWatch::start(files)
     }
 
     /// Returns its figures up to now.

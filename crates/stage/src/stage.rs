@@ -21,6 +21,7 @@ use crate::cpu_list::CpuList;
 use crate::error::Error;
 use crate::file_system::FileSystem;
 use crate::memory_group::{MemoryFigures, MemoryGroup};
+use crate::memory_watch::MemoryWatch;
 use crate::mount_options::MountOptions;
 use crate::phase::{Phase, PhaseResult};
 use crate::place;
@@ -180,6 +181,17 @@ impl Stage {
             group.figures().map_err(|source| Error::Memory { limit: *limit, source })
         };
         self.memory.as_ref().map(read).transpose()
+    }
+
+    /// Begins to sample the memory of the commands. `None` without a limit.
+    ///
+    /// # Errors
+    /// Figures that cannot be read.
+    pub fn watch_memory(&self) -> Result<Option<MemoryWatch>, Error> {
+        let watch = |(limit, group): &(ByteSize, MemoryGroup)| {
+            group.watch().map_err(|source| Error::Memory { limit: *limit, source })
+        };
+        self.memory.as_ref().map(watch).transpose()
     }
 
     /// Makes the file system and gives its root directory to the user that commands run as. Without a file
