@@ -133,7 +133,7 @@ impl Arguments {
         let pace = PaceOptions { is_calibrated: false, ..PaceOptions::default() };
         let (subject, frontend) = match (self.builtin, self.check) {
             (Some(line), _) => {
-                (Subject::Builtin { builtin: Builtin::parse(&line)?, line }, FrontendKind::NbdUnix)
+                (Subject::Builtin { builtin: Box::new(Builtin::parse(&line)?), line }, FrontendKind::NbdUnix)
             }
             (None, Some(check)) => {
                 let commands = Commands {
@@ -149,7 +149,14 @@ impl Arguments {
                     user: self.user,
                     limits: CommandLimits::default(),
                 };
-                (Subject::Commands { commands, check, check_limit: self.check_timeout }, FrontendKind::Block)
+                (
+                    Subject::Commands {
+                        commands: Box::new(commands),
+                        check,
+                        check_limit: self.check_timeout,
+                    },
+                    FrontendKind::Block,
+                )
             }
             (None, None) => return Err(Failure::new("--check or --builtin is required")),
         };

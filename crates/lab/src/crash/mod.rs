@@ -81,7 +81,7 @@ pub enum Subject {
     /// A program on a file system, and one that checks what it promised.
     Commands {
         /// COMMAND, and the file system that it runs on.
-        commands: Commands,
+        commands: Box<Commands>,
         /// CHECK: a program and its arguments, as a line for the shell.
         check: String,
         /// Time after which CHECK is ended; it could not say then.
@@ -90,7 +90,7 @@ pub enum Subject {
     /// A built-in application over NBD, whose commits are promises. It needs no privileges.
     Builtin {
         /// Built-in application.
-        builtin: Builtin,
+        builtin: Box<Builtin>,
         /// Application as requested by the user.
         line: String,
     },
@@ -106,9 +106,9 @@ impl CrashOptions {
     /// The run as a series of one.
     fn series(&self) -> Series {
         let application = match &self.subject {
-            Subject::Commands { commands, .. } => Application::Commands(commands.clone()),
+            Subject::Commands { commands, .. } => Application::Commands(commands.as_ref().clone()),
             Subject::Builtin { builtin, line } => Application::Builtin {
-                builtin: Box::new(builtin.clone()),
+                builtin: builtin.clone(),
                 line: line.clone(),
                 persistence: Persistence::default(),
             },
