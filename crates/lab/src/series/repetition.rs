@@ -213,6 +213,7 @@ impl Repetition<'_> {
                         &mut stage,
                         phase,
                         running,
+                        number == 0,
                         commands.limits.cpus.as_ref(),
                         &path,
                     )?;

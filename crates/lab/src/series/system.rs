@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use seeklab_stage::{CommandLine, CpuList, FileSystem, Mounted, Phase, PhaseResult, Stage};
+use seeklab_stage::{CommandLine, CpuList, FileSystem, MemoryWatch, Mounted, Phase, PhaseResult, Stage};
 use seeklab_traces::capture::system::{KnownThreads, RecordedTask, Root};
 
 use super::host;
@@ -28,18 +28,20 @@ pub(super) fn check(series: &Series, commands: &Commands) -> Result<(), Failure>
 /// Runs a phase and writes its system-level trace to `output`. The trace begins before the command and ends when the file
 /// system is synced.
 ///
-/// The stage's process that starts the command belongs to the recorder, and the thread that serves the device to its
+/// `is_first` if nothing was written to the device before, since it was made. The stage's process that starts the command belongs to the recorder, and the thread that serves the device to its
 /// emulator.
 pub(super) fn traced(
     session: &Session,
     stage: &mut Stage,
     phase: &Phase,
     running: &Running,
+    is_first: bool,
     cpus: Option<&CpuList>,
     output: &Path,
 ) -> Result<PhaseResult, Failure> {
     let device = running.block().expect("commands run on a block device").path();
     let mut begun = None;
+    let memory = stage.watch_memory().map_err(host::failure)?;
     let ran = stage.run_phase_when_ready(phase, |Mounted { process }| {
         let surroundings = Surroundings {
             mounts: Some(PathBuf::from(format!("/proc/{process}/mountinfo"))),
@@ -64,6 +66,8 @@ pub(super) fn traced(
         cpus: cpus.cloned().or_else(CpuList::permitted),
         root: Root::ChildrenOf(process),
         end_ns: Some(result.synced_ns),
+        memory: memory.map(MemoryWatch::finish),
+        device_made_ns: is_first.then(|| running.clock().origin_ns()),
     };
     let size = recording.finish(&traced).map_err(|failure| failure.context("--system"))?;
     if size.lost_events > 0 {

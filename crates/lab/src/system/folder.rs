@@ -11,7 +11,7 @@ use seeklab_traces::system::Output;
 use seeklab_traces::system::table::TableRow;
 use seeklab_traces::system::tables::{
     CachedRow, CommitRow, CpuRow, ExtentRow, InitialRow, InterruptRow, LossRow, OccupiedRow, OpenFileRow,
-    ProcessRow, StepRow, TABLES_VERSION, WaitRow,
+    ProcessRow, StepRow, TABLES_VERSION, WaitRow, WritebackRow,
 };
 
 use super::metadata::{FILE, SystemMetadata, is_system_trace};
@@ -103,6 +103,7 @@ pub(super) struct Tables {
     initial: TypedTableWriter<InitialRow>,
     extents: TypedTableWriter<ExtentRow>,
     commits: TypedTableWriter<CommitRow>,
+    writeback: TypedTableWriter<WritebackRow>,
     cpus: TypedTableWriter<CpuRow>,
     losses: TypedTableWriter<LossRow>,
     open_files: TypedTableWriter<OpenFileRow>,
@@ -125,6 +126,7 @@ impl Tables {
             initial: create(folder)?,
             extents: create(folder)?,
             commits: create(folder)?,
+            writeback: create(folder)?,
             cpus: create(folder)?,
             losses: create(folder)?,
             open_files: create(folder)?,
@@ -147,6 +149,7 @@ impl Tables {
             Output::Initial(row) => self.initial.write(row),
             Output::Extent(row) => self.extents.write(row),
             Output::Commit(row) => self.commits.write(row),
+            Output::Writeback(row) => self.writeback.write(row),
             Output::Cpu(row) => self.cpus.write(row),
             Output::Loss(row) => self.losses.write(row),
             Output::OpenFile(row) => self.open_files.write(row),
@@ -170,6 +173,7 @@ impl Tables {
             (InitialRow::TABLE, self.initial.finish()?),
             (ExtentRow::TABLE, self.extents.finish()?),
             (CommitRow::TABLE, self.commits.finish()?),
+            (WritebackRow::TABLE, self.writeback.finish()?),
             (CpuRow::TABLE, self.cpus.finish()?),
             (LossRow::TABLE, self.losses.finish()?),
             (OpenFileRow::TABLE, self.open_files.finish()?),

@@ -25,7 +25,15 @@ pub fn convert_left(session: &Session, input: &Path, output: &Path) -> Result<Co
     if omitted_bytes > 0 {
         notes.push(format!("{omitted_bytes} bytes at the end of the file are not whole, and were left out"));
     }
-    let traced = Traced { command: task.command, exit_code: None, cpus: None, root: task.root, end_ns: None };
+    let traced = Traced {
+        command: task.command,
+        exit_code: None,
+        cpus: None,
+        root: task.root,
+        end_ns: None,
+        memory: None,
+        device_made_ns: None,
+    };
     let metadata = write(&draft, &device, &mut recorded, &traced)?;
     draft.finish()?;
     Ok(ConvertResult {

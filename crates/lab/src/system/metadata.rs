@@ -53,6 +53,12 @@ pub struct SystemMetadata {
     /// Cost of recording an event, measured before the beginning. `None` in traces without a calibration.
     #[serde(default)]
     pub recording_cost: Option<RecordingCostFacts>,
+    /// Limit of the memory of the command, with the page cache that it fills. `None` if it had none of its own.
+    #[serde(default)]
+    pub memory_group: Option<MemoryGroupFacts>,
+    /// Time at the beginning since the device was made. `None` if it is not known.
+    #[serde(default)]
+    pub device_age_ns: Option<u64>,
     /// Processor time that the hypervisor gave to others during the trace, summed over the processors. Computing times contain it. `None` if
     /// it is not known.
     #[serde(default)]
@@ -97,6 +103,16 @@ pub struct MountFacts {
     pub options: String,
     /// Number of its device in the tables.
     pub number: u32,
+}
+
+/// Memory of the command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemoryGroupFacts {
+    /// Limit.
+    pub limit_bytes: u64,
+    /// Mean memory that its processes and the kernel used for them, without the page cache.
+    pub used_bytes: u64,
 }
 
 /// Cost of recording an event, in processor time of the thread that caused it.

@@ -8,7 +8,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 use schemars::JsonSchema;
 use seeklab_core::{ByteSize, TraceRecord};
-use seeklab_stage::CpuList;
+use seeklab_stage::{CpuList, MemoryUse};
 use seeklab_traces::capture::system::{
     HostFacts, KnownThreads, Recorded, RecordedTask, Root, SystemCapture, SystemOptions, write_back,
 };
@@ -20,7 +20,9 @@ use serde::Serialize;
 
 use super::folder::{Draft, REQUESTS, Tables, requests, write_metadata};
 use super::info::{SystemInfo, info};
-use super::metadata::{DeviceFacts, EventCounts, MountFacts, RecordingCostFacts, SystemMetadata};
+use super::metadata::{
+    DeviceFacts, EventCounts, MemoryGroupFacts, MountFacts, RecordingCostFacts, SystemMetadata,
+};
 use crate::capture::child::Child;
 use crate::failure::Failure;
 use crate::output::{VERSION, path_text};
@@ -95,8 +97,15 @@ pub fn capture_system(
     let exit_code = ended.exit_code;
     // The command has inherited them.
     let cpus = CpuList::permitted();
-    let recorded =
-        recording.finish(&Traced { command: words, exit_code: Some(exit_code), cpus, root, end_ns: None })?;
+    let recorded = recording.finish(&Traced {
+        command: words,
+        exit_code: Some(exit_code),
+        cpus,
+        root,
+        end_ns: None,
+        memory: None,
+        device_made_ns: None,
+    })?;
     Ok(SystemCaptureResult {
         device: options.device.clone(),
         output: options.output.clone(),
@@ -130,6 +139,10 @@ pub(crate) struct Traced {
     pub(crate) root: Root,
     /// End of the trace, in nanoseconds of CLOCK_MONOTONIC [default: the end of the recording].
     pub(crate) end_ns: Option<u64>,
+    /// Memory of the group that it ran in. `None` if its memory had no limit of its own.
+    pub(crate) memory: Option<MemoryUse>,
+    /// Time at which the device was made, in nanoseconds of CLOCK_MONOTONIC. `None` if it is not known.
+    pub(crate) device_made_ns: Option<u64>,
 }
 
 /// Size of a finished recording.
@@ -339,6 +352,11 @@ fn metadata(
             call_event_ns: recorded.cost.call_ns,
             other_event_ns: recorded.cost.access_ns,
         }),
+        memory_group: traced.memory.map(|memory| MemoryGroupFacts {
+            limit_bytes: memory.limit_bytes,
+            used_bytes: memory.used_bytes.unwrap_or(0),
+        }),
+        device_age_ns: traced.device_made_ns.map(|made_ns| recorded.begin_ns.saturating_sub(made_ns)),
         stolen_ns: recorded.stolen_ns,
         has_metadata_bytes: true,
         has_start_pages: recorded.state.has_pages,

@@ -102,6 +102,8 @@ pub fn convert_text(session: &Session, options: &SystemTextOptions) -> Result<Co
         mount: mount_facts(facts),
         journal: facts.journal.clone(),
         recording_cost: None,
+        memory_group: None,
+        device_age_ns: None,
         stolen_ns: None,
         has_metadata_bytes: true,
         has_start_pages: false,

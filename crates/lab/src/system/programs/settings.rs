@@ -19,12 +19,15 @@ pub(super) fn traced(metadata: &SystemMetadata) -> HostSettings {
         (Some(limit), (Some(background), Some(ratio))) => Some((limit * background / ratio).max(1)),
         _ => positive("vm.dirty_background_bytes"),
     };
-    let memory = metadata.memory_bytes.get("MemAvailable").copied().filter(|bytes| *bytes >= MEMORY_MIN);
+    let group = metadata.memory_group;
+    let available = metadata.memory_bytes.get("MemAvailable").copied();
+    let memory = group.map(|group| group.limit_bytes).or(available).filter(|bytes| *bytes >= MEMORY_MIN);
     // The others are left to what emulates the device, and to the threads of the kernel that are not modelled.
     let cpus = if metadata.task_cpus.is_empty() { &metadata.cpus } else { &metadata.task_cpus };
     HostSettings {
         profile: Profile::Linux,
         memory: memory.map(ByteSize::from_bytes),
+        used_memory: group.map(|group| ByteSize::from_bytes(group.used_bytes)),
         cpus: u32::try_from(cpus.len()).ok().filter(|cpus| *cpus > 0),
         dirty_limit: percent("vm.dirty_ratio"),
         // A strict limit of the device counts in place of that of all memory.
@@ -32,8 +35,10 @@ pub(super) fn traced(metadata: &SystemMetadata) -> HostSettings {
         dirty_background: percent("vm.dirty_background_ratio"),
         dirty_background_bytes: background.map(ByteSize::from_bytes),
         strict_dirty_limit: strict.map(|_| true),
+        // The kernel states it only while something is dirty.
         write_bandwidth: positive("bdi.write_bandwidth_kbps")
             .map(|kibibytes| DataRate::from_bytes_per_s(kibibytes.min(WRITE_KIB_MAX) * 1024)),
+        device_age: metadata.device_age_ns.map(Duration::from_ns),
         dirty_expire: centiseconds("vm.dirty_expire_centisecs"),
         writeback_interval: centiseconds("vm.dirty_writeback_centisecs").filter(|time| !time.is_zero()),
         read_ahead: kibibytes("queue.read_ahead_kb"),

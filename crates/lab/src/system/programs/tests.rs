@@ -62,6 +62,8 @@ fn metadata() -> SystemMetadata {
         journal: None,
         recording_cost: None,
         has_metadata_bytes: true,
+        memory_group: None,
+        device_age_ns: None,
         stolen_ns: None,
         has_start_pages: false,
         events: EventCounts {
@@ -626,6 +628,8 @@ fn settings_are_those_of_the_machine() {
     let mut known = metadata();
     known.settings.insert("bdi.write_bandwidth_kbps".to_owned(), "560".to_owned());
     assert_eq!(traced(&known).write_bandwidth.map(|rate| rate.as_bytes_per_s()), Some(560 << 10));
+    known.settings.insert("bdi.write_bandwidth_kbps".to_owned(), "0".to_owned());
+    assert_eq!(traced(&known).write_bandwidth, None, "nothing was dirty");
     // A strict limit of the device replaces the limits of all memory.
     let mut strict = metadata();
     for (name, value) in [("bdi.strict_limit", "1"), ("vm.dirty_background_ratio", "10")] {
