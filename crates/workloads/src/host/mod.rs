@@ -51,6 +51,7 @@ mod start;
 mod syncer;
 mod system_call;
 mod timeline;
+mod two_lists;
 mod usage;
 
 use std::cmp::Reverse;
@@ -352,7 +353,7 @@ impl Host {
             .chain(self.commit_due())
             .chain([self.syncer.due])
             .min()
-            .expect("the syncer sweeps")
+            .expect("the syncer has a time, if a late one")
     }
 
     /// Wakes a process after that time.
@@ -373,7 +374,13 @@ impl Workload for Host {
             Some(arrival) => arrival,
             None if self.is_finished() || self.is_deadlocked() => Arrival::Finished,
             None => match self.next_event() {
-                late if late > Instant::ZERO + HORIZON => Arrival::Finished,
+                late if late > Instant::ZERO + HORIZON => {
+                    if self.requests.is_empty() {
+                        Arrival::Finished
+                    } else {
+                        Arrival::WaitForCompletion
+                    }
+                }
                 next => Arrival::At(next),
             },
         }

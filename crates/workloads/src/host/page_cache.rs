@@ -8,14 +8,15 @@
 //!        (least recently used)
 //! ```
 //! # Scope and limits
-//! - Replacement is strictly by least recent use, among clean frames. A frame that was written to the device counts as
-//!   used when the write completed.
+//! - Replacement is among clean frames: on SVR4 strictly by least recent use, on Linux by [`TwoLists`]. A frame that was written to the
+//!   device counts as used when the write completed.
 //! - Frames are numbered in the order of their first use. The syncer sweeps over the numbers.
 
 use seeklab_core::Instant;
 
 use super::list::{Links, List, NONE};
 use super::page_index::PageIndex;
+use super::two_lists::TwoLists;
 
 /// State of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +48,9 @@ pub(super) struct Frame {
     pub(super) is_marked: bool,
     /// True if the block changed while the device was writing it.
     pub(super) is_dirtied_again: bool,
+    /// Of Linux: true if it was accessed while inactive, and if it is active.
+    is_referenced: bool,
+    is_active: bool,
 }
 
 /// Blocks of files in memory.
@@ -57,8 +61,12 @@ pub(super) struct PageCache {
     index: PageIndex,
     links: Links,
     free: List,
-    /// Least recently used first.
+    /// Least recently used first. Of Linux: the inactive ones.
     clean: List,
+    /// Of Linux: clean and active frames, in the order in which they became both.
+    active: List,
+    /// Of Linux.
+    lists: Option<Box<TwoLists>>,
     /// In the order in which they became dirty.
     dirty: List,
     writing: List,
@@ -75,10 +83,18 @@ impl PageCache {
             links: Links { of: Vec::new() },
             free: List::EMPTY,
             clean: List::EMPTY,
+            active: List::EMPTY,
+            lists: None,
             dirty: List::EMPTY,
             writing: List::EMPTY,
             unneeded: 0,
         }
+    }
+
+    /// Replaces blocks as Linux does.
+    pub(super) fn with_two_lists(mut self) -> Self {
+        self.lists = Some(Box::default());
+        self
     }
 
     pub(super) fn frame(&self, frame: u32) -> &Frame {
@@ -143,8 +159,8 @@ impl PageCache {
 
     /// Frees all clean frames.
     pub(super) fn drop_clean(&mut self) {
-        while self.clean.first != NONE {
-            let frame = self.clean.first;
+        while let Some(frame) = [self.clean.first, self.active.first].into_iter().find(|first| *first != NONE)
+        {
             self.unneeded += u64::from(self.frames[frame as usize].ahead_since.is_some());
             self.set_state(frame, FrameState::Free);
         }
@@ -171,27 +187,64 @@ impl PageCache {
                 chain: NONE,
                 is_marked: false,
                 is_dirtied_again: false,
+                is_referenced: false,
+                is_active: false,
             });
             self.len() - 1
         } else {
-            let frame = self.links.pop_front(&mut self.clean)?;
-            let evicted = &mut self.frames[frame as usize];
-            self.unneeded += u64::from(evicted.ahead_since.take().is_some());
-            self.index.remove(evicted.page);
-            frame
+            self.evict()?
         };
+        let is_active = self.lists.as_mut().is_some_and(|lists| lists.enter(page));
         let taken = &mut self.frames[frame as usize];
         (taken.page, taken.state) = (page, FrameState::Reading);
         (taken.chain, taken.is_marked, taken.is_dirtied_again) = (NONE, false, false);
+        (taken.is_referenced, taken.is_active) = (false, is_active);
         self.index.insert(page, frame);
         Some(frame)
     }
 
-    /// A clean frame is used.
-    pub(super) fn touch(&mut self, frame: u32) {
-        if self.frames[frame as usize].state == FrameState::Clean {
-            self.links.remove(&mut self.clean, frame);
+    /// Takes the block that gives way from memory. `None` if no frame is clean.
+    fn evict(&mut self) -> Option<u32> {
+        while self.lists.as_ref().is_some_and(|lists| lists.is_inactive_low())
+            && let Some(frame) = self.links.pop_front(&mut self.active)
+        {
+            self.frames[frame as usize].is_active = false;
             self.links.push_back(&mut self.clean, frame);
+            self.lists.as_mut().expect("they were just there").deactivate();
+        }
+        let inactive = self.links.pop_front(&mut self.clean);
+        let frame = inactive.or_else(|| self.links.pop_front(&mut self.active))?;
+        let evicted = &mut self.frames[frame as usize];
+        self.unneeded += u64::from(evicted.ahead_since.take().is_some());
+        self.index.remove(evicted.page);
+        if let Some(lists) = &mut self.lists {
+            lists.evict(evicted.page, evicted.is_active);
+        }
+        Some(frame)
+    }
+
+    /// A frame is read, or on SVR4 used in any way.
+    pub(super) fn touch(&mut self, frame: u32) {
+        let state = self.frames[frame as usize].state;
+        let Some(lists) = &mut self.lists else {
+            if state == FrameState::Clean {
+                self.links.remove(&mut self.clean, frame);
+                self.links.push_back(&mut self.clean, frame);
+            }
+            return;
+        };
+        let touched = &mut self.frames[frame as usize];
+        if state == FrameState::Reading || touched.is_active {
+            return;
+        }
+        if !std::mem::replace(&mut touched.is_referenced, true) {
+            return;
+        }
+        (touched.is_referenced, touched.is_active) = (false, true);
+        lists.activate();
+        if state == FrameState::Clean {
+            self.links.remove(&mut self.clean, frame);
+            self.links.push_back(&mut self.active, frame);
         }
     }
 
@@ -200,29 +253,34 @@ impl PageCache {
     /// # Panics
     /// If a frame is freed while processes wait for it: a bug.
     pub(super) fn set_state(&mut self, frame: u32, state: FrameState) {
-        let old = self.frames[frame as usize].state;
-        if let Some(list) = self.list_of(old) {
+        let Frame { state: old, is_active, .. } = self.frames[frame as usize];
+        if let Some(list) = self.list_of(old, is_active) {
             let mut taken = *list;
             self.links.remove(&mut taken, frame);
-            *self.list_of(old).expect("it was just there") = taken;
+            *self.list_of(old, is_active).expect("it was just there") = taken;
         }
         if state == FrameState::Free {
             let freed = &mut self.frames[frame as usize];
             assert!(freed.waiting == List::EMPTY, "processes wait for a frame that is freed");
             freed.ahead_since = None;
             self.index.remove(freed.page);
+            if let Some(lists) = self.lists.as_mut().filter(|_| old != FrameState::Free) {
+                lists.leave(is_active);
+            }
         }
         self.frames[frame as usize].state = state;
-        if let Some(list) = self.list_of(state) {
+        if let Some(list) = self.list_of(state, is_active) {
             let mut longer = *list;
             self.links.push_back(&mut longer, frame);
-            *self.list_of(state).expect("it was just there") = longer;
+            *self.list_of(state, is_active).expect("it was just there") = longer;
         }
     }
 
-    fn list_of(&mut self, state: FrameState) -> Option<&mut List> {
+    /// The list of the frames of a state, which an active or inactive frame is on.
+    fn list_of(&mut self, state: FrameState, is_active: bool) -> Option<&mut List> {
         match state {
             FrameState::Free => Some(&mut self.free),
+            FrameState::Clean if is_active => Some(&mut self.active),
             FrameState::Clean => Some(&mut self.clean),
             FrameState::Dirty => Some(&mut self.dirty),
             FrameState::Writing => Some(&mut self.writing),
@@ -250,6 +308,30 @@ mod tests {
         assert_eq!(cache.dirty_count(), 1);
         cache.set_state(2, FrameState::Free);
         assert_eq!((cache.find(1), cache.allocate(2), cache.allocate(3)), (None, Some(2), Some(0)));
+    }
+
+    /// Reads a block, which the device has at once.
+    fn read(cache: &mut PageCache, page: u64) {
+        let frame = cache.find(page).unwrap_or_else(|| {
+            let frame = cache.allocate(page).expect("there is memory");
+            cache.set_state(frame, FrameState::Clean);
+            frame
+        });
+        cache.touch(frame);
+    }
+
+    #[test]
+    fn blocks_that_are_read_once_do_not_replace_those_that_linux_uses_again() {
+        let mut cache = PageCache::new(8).with_two_lists();
+        [1, 2, 3, 1, 2, 3].into_iter().for_each(|page| read(&mut cache, page));
+        (100..200).for_each(|page| read(&mut cache, page));
+        assert!([1, 2, 3].into_iter().all(|page| cache.find(page).is_some()), "they are active");
+        // A block that comes back soon after it left is active, too.
+        [194, 193].into_iter().for_each(|page| read(&mut cache, page));
+        (200..300).for_each(|page| read(&mut cache, page));
+        let left: Vec<u64> =
+            [1, 2, 3, 193, 194].into_iter().filter(|page| cache.find(*page).is_some()).collect();
+        assert_eq!(left, [1, 2, 3, 194]);
     }
 
     #[test]

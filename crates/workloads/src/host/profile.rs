@@ -54,6 +54,8 @@ pub(super) struct Settings {
     pub(super) free_run_frames: u32,
     /// Blocks in a second that Linux takes the device to write at the start.
     pub(super) write_bandwidth: u64,
+    /// Time for which Linux had the device at the start, or since it last estimated its bandwidth.
+    pub(super) device_age: Duration,
     /// Time after which the flusher of Linux writes a dirty file.
     pub(super) dirty_expire: Duration,
     /// Blocks that one request through the page cache of Linux transfers at most.
@@ -127,13 +129,17 @@ impl Settings {
                     has_strict_limit: false,
                     free_run_frames: u32::MAX,
                     write_bandwidth: 0,
+                    device_age: Duration::ZERO,
                     dirty_expire: Duration::ZERO,
                     max_pages: 1,
                     tags: u32::MAX,
                 }
             }
             Profile::Linux => {
-                let frames = pages(given.memory.unwrap_or(ByteSize::from_bytes(4 << 30)));
+                let memory = given.memory.unwrap_or(ByteSize::from_bytes(4 << 30)).as_bytes();
+                let used = given.used_memory.map_or(0, ByteSize::as_bytes);
+                let frames =
+                    pages(ByteSize::from_bytes(memory.saturating_sub(used).max(FRAMES_MIN * PAGE_BYTES)));
                 let dirty = DirtyLimits::new(given, frames);
                 let blocks = |size: Option<ByteSize>, kib: u64| {
                     size.map_or(kib << 10, ByteSize::as_bytes) / PAGE_BYTES
@@ -154,6 +160,8 @@ impl Settings {
                     write_bandwidth: given
                         .write_bandwidth
                         .map_or(25_600, |rate| (rate.as_bytes_per_s() / PAGE_BYTES).max(1)),
+                    // Longer than the period over which it is averaged.
+                    device_age: time(given.device_age, Duration::from_s(5)),
                     dirty_expire: time(given.dirty_expire, Duration::from_s(30)),
                     max_pages: blocks(given.max_request, 1280).max(1),
                     tags: given.tags.unwrap_or(128),
@@ -180,6 +188,9 @@ impl Settings {
 fn pages(size: ByteSize) -> u32 {
     u32::try_from(size.as_bytes() / PAGE_BYTES).unwrap_or(u32::MAX).min(u32::MAX - 1)
 }
+
+/// Frames that the page cache of Linux has at least: 256 KiB.
+const FRAMES_MIN: u64 = 64;
 
 /// A computing time on CPUs of that speed.
 pub(super) fn scaled(time: Duration, speed: f64) -> Duration {

@@ -58,6 +58,9 @@ pub struct HostSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "256KiB"))]
     pub memory: Option<ByteSize>,
+    /// Part of the memory that is no page cache: that of processes, and the kernel's for them. Of `linux`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used_memory: Option<ByteSize>,
     /// Number of CPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1024), extend("x-unit" = "CPUs"))]
@@ -108,10 +111,14 @@ pub struct HostSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strict_dirty_limit: Option<bool>,
     /// Bandwidth of writes that the system takes the device to have at the start, and rate to which it first slows a writer down. Of
-    /// `linux`: `BdiWriteBandwidth` in `/sys/kernel/debug/bdi/MAJOR:MINOR/stats`, which begins at 100 MiB/s.
+    /// `linux`: `BdiWriteBandwidth` in `/sys/kernel/debug/bdi/MAJOR:MINOR/stats`, which is 0 while nothing is dirty. A new device has 100 MiB/s.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "4KiB/s", "x-maximum" = "1TiB/s"))]
     pub write_bandwidth: Option<DataRate>,
+    /// Time at the start since the device was made, or since the system last estimated its bandwidth. Of `linux`: its first estimate covers this
+    /// time, and so an idle device counts as a slow one from about 4 s on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_age: Option<Duration>,
     /// Time after which the flusher writes a dirty file. Of `linux`: `vm.dirty_expire_centisecs`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dirty_expire: Option<Duration>,

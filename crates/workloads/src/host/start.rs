@@ -104,14 +104,14 @@ impl Host {
         let starts: Vec<Duration> = recording.threads.iter().map(|thread| thread.start).collect();
         let files = recording.files.into_iter();
         let files = files.map(|file| LinuxFileSource { recorded: Arc::new(file), each_pages: u64::MAX });
-        host.linux = Some(Box::new(Linux::new(
+        host.run_linux(Linux::new(
             files,
             recording.threads,
             recording.pools,
             recording.metadata,
             device_pages,
             &host.settings,
-        )));
+        ));
         host.add_syncer();
         if !journal.is_empty() {
             host.linux.as_mut().expect("it was just made").journal = Some(Journal::new(journal));
@@ -152,14 +152,14 @@ impl Host {
         let kinds = application.kinds().len();
         let definitions = vec![Definition { program: Vec::new(), is_task: true }; kinds];
         let mut host = Self::idle(settings, block_bytes, definitions, seed);
-        host.linux = Some(Box::new(Linux::new(
+        host.run_linux(Linux::new(
             [].into_iter(),
             Vec::new(),
             Vec::new(),
             Vec::new(),
             device_pages,
             &host.settings,
-        )));
+        ));
         host.has_journal = files.has_journal();
         host.application = Some(Box::new(Running::new(application, files)));
         host.add_syncer();
@@ -217,6 +217,12 @@ impl Host {
             definitions,
             settings,
         }
+    }
+
+    fn run_linux(&mut self, linux: Linux) {
+        self.linux = Some(Box::new(linux));
+        self.syncer.due = Instant::MAX;
+        self.cache = PageCache::new(self.settings.frames).with_two_lists();
     }
 
     fn add_syncer(&mut self) {

@@ -52,11 +52,12 @@ impl Syncer {
 impl Host {
     /// Begins a sweep.
     pub(super) fn begin_sweep(&mut self) {
-        self.syncer.due += self.settings.sweep_interval;
         if self.linux.is_some() {
-            self.begin_periodic();
+            self.syncer.due = Instant::MAX;
+            self.wake_syncer();
             return;
         }
+        self.syncer.due += self.settings.sweep_interval;
         self.syncer.sweep_left =
             self.syncer.sweep_left.saturating_add(self.settings.sweep_frames).min(self.settings.frames);
         self.wake_syncer();

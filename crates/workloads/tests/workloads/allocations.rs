@@ -104,7 +104,7 @@ fn warm_host_does_not_allocate() {
              read data 4KiB random direct; sync log }},\
              processes.q.program=repeat 1000000 {{ sleep 30ms; write data 20KiB random; read log 4KiB }}"
         );
-        check(profile, host(&line), 20_000, 0);
+        check(profile, host(&line), 40_000, 0);
     }
 }
 

@@ -95,10 +95,11 @@ fn writer_waits_above_the_dirty_limit() {
          files.log.new=true,task=p,processes.p.program=repeat 2048 { write log 4KiB }",
     );
     let run = run(&line, SERVICE);
-    // 8 MiB in requests of 64 KiB take 1.28 s, and at most 1 MiB is left when the process ends.
+    // 8 MiB in requests of 64 KiB take 1.28 s, and at most 1 MiB is left when the process ends. Pauses on a device of unknown bandwidth are
+    // longer than it takes to write 1 MiB.
     let elapsed = run.figures.elapsed.as_s();
-    assert!((1.1..1.28).contains(&elapsed), "{elapsed}");
-    assert!(run.figures.io_waits > 50 && run.figures.io_wait.as_s() > 1.0, "{:?}", run.figures);
+    assert!((1.1..1.6).contains(&elapsed), "{elapsed}");
+    assert!(run.figures.io_waits >= 5 && run.figures.io_wait.as_s() > 1.0, "{:?}", run.figures);
     assert_eq!(sizes(&run, Operation::Write).iter().sum::<u32>(), 2048);
     let free = self::run(&line.replace("host.dirty_bytes=1MiB", "host.dirty_bytes=64MiB"), SERVICE);
     assert_eq!((free.figures.io_waits, free.figures.elapsed), (0, Duration::ZERO));
@@ -129,7 +130,7 @@ fn no_pair_of_limits_leaves_a_writer_waiting_for_the_interval() {
 fn background_limit_wakes_the_flusher() {
     let line = linux(
         "host.dirty_background_bytes=1MiB,files.log.size=8MiB,files.log.new=true,\
-         processes.p.program=write log 2MiB; sleep 20s",
+         processes.p.program=repeat 4 { write log 512KiB }; sleep 20s",
     );
     let run = run(&line, SERVICE);
     assert_eq!(run.completions[0].submitted.as_s(), 0.0);

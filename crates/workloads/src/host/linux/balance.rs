@@ -31,6 +31,8 @@ const TICKS_PER_S: u64 = 250;
 const TICK: Duration = Duration::from_us(1_000_000 / TICKS_PER_S);
 /// Ticks between two estimates of the bandwidth.
 const INTERVAL: u64 = TICKS_PER_S / 5;
+/// Ticks without a write after which a device counts as idle.
+const IDLE: u64 = TICKS_PER_S;
 /// Longest pause.
 const PAUSE_MAX: u64 = TICKS_PER_S / 5;
 /// Ticks over which the bandwidth is averaged.
@@ -45,7 +47,7 @@ const CHUNK: u64 = 1024;
 /// A factor of rates, in 1/1024.
 const ONE: i64 = 1 << 10;
 
-/// What a process has dirtied.
+/// The pages that a process has dirtied since its last look at the balance, and the pace that it was given then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::host) struct Writer {
     /// Blocks since its last pause.
@@ -79,6 +81,8 @@ pub(super) struct Balance {
     /// Rate of a writer, and the last estimate of it.
     rate: u64,
     balanced_rate: u64,
+    /// Ticks from the first estimate, or the making of the device, to the start.
+    age: u64,
     /// Blocks that became dirty, and that were written.
     dirtied: u64,
     written: u64,
@@ -110,6 +114,7 @@ impl Balance {
             mean_bandwidth: first,
             rate: first,
             balanced_rate: first,
+            age: settings.device_age.as_ns() / TICK.as_ns(),
             dirtied: 0,
             written: 0,
             stamp: Stamp::default(),
@@ -135,10 +140,10 @@ impl Balance {
 
     /// A block has been written. `is_last` if no other is being written.
     pub(super) fn complete(&mut self, is_last: bool, now: Instant) {
-        self.settle(tick(now));
+        self.settle(self.tick(now));
         self.written += 1;
         if is_last && self.update_due.is_none() {
-            self.update_due = Some(tick(now) + INTERVAL);
+            self.update_due = Some(self.tick(now) + INTERVAL);
         }
     }
 
@@ -149,9 +154,9 @@ impl Balance {
 
     /// The flusher begins with a file. `is_writing` if blocks are being written.
     pub(super) fn begin_file(&mut self, is_writing: bool, now: Instant) {
-        let now = tick(now);
+        let now = self.tick(now);
         self.settle(now);
-        if now - self.stamp.tick > INTERVAL && !is_writing {
+        if now - self.stamp.tick > IDLE && !is_writing {
             // Time without writes tells nothing of the bandwidth.
             self.stamp(now);
         }
@@ -159,29 +164,34 @@ impl Balance {
 
     /// The flusher ends its turn of a file.
     pub(super) fn end_file(&mut self, now: Instant) {
-        let now = tick(now);
+        let now = self.tick(now);
         self.settle(now);
         if now > self.stamp.tick + INTERVAL {
             self.estimate(now, None);
         }
     }
 
-    /// Time that a process must pause which has changed a block, `dirty` blocks being dirty or written. `None` if it may go on.
-    pub(super) fn pause(&mut self, writer: &mut Writer, dirty: u64, now: Instant) -> Option<Duration> {
+    /// Blocks for which a process must look at the amount now. `None` if it has dirtied too few.
+    pub(super) fn due(&mut self, writer: &mut Writer) -> Option<u64> {
+        if let Some(pages) = writer.held_for.take() {
+            return Some(pages);
+        }
         let poll = if self.is_exceeded { writer.poll.min(POLL_EXCEEDED) } else { writer.poll };
-        let pages = match writer.held_for.take() {
-            Some(pages) => pages,
-            None => {
-                let taken = self.left_behind.min(poll.saturating_sub(writer.dirtied));
-                self.left_behind -= taken;
-                writer.dirtied += taken;
-                if writer.dirtied < poll {
-                    return None;
-                }
-                writer.dirtied
-            }
-        };
-        let ticks = self.balance(writer, pages, dirty, tick(now))?;
+        let taken = self.left_behind.min(poll.saturating_sub(writer.dirtied));
+        self.left_behind -= taken;
+        writer.dirtied += taken;
+        (writer.dirtied >= poll).then_some(writer.dirtied)
+    }
+
+    /// Time that a process must pause which has dirtied so many blocks, `dirty` of all being dirty or written. `None` if it may go on.
+    pub(super) fn pause(
+        &mut self,
+        writer: &mut Writer,
+        pages: u64,
+        dirty: u64,
+        now: Instant,
+    ) -> Option<Duration> {
+        let ticks = self.balance(writer, pages, dirty, self.tick(now))?;
         let end = Instant::ZERO + TICK * (tick(now) + ticks + 1);
         Some(end - now)
     }
@@ -291,6 +301,11 @@ impl Balance {
         }
     }
 
+    /// The tick of a time.
+    const fn tick(&self, now: Instant) -> u64 {
+        self.age + tick(now)
+    }
+
     fn stamp(&mut self, now: u64) {
         self.stamp = Stamp { tick: now, dirtied: self.dirtied, written: self.written };
     }
@@ -393,15 +408,22 @@ impl Host {
         }
     }
 
-    /// A process that has written pauses while much is dirty.
+    /// A process that is about to write pauses while much is dirty of what was written before. If more is dirty than the background
+    /// limit, it wakes the flusher.
     pub(super) fn balance(&mut self, pid: u32) -> Next {
         let (now, dirty) = (self.now, self.cache.dirty_count());
-        if dirty > self.settings.free_run_frames {
+        let linux = self.linux.as_deref_mut().expect("a host that balances runs Linux");
+        let Some(pages) = linux.balance.due(&mut self.processes[pid as usize].writer) else {
+            return Next::Continue;
+        };
+        let is_over =
+            !self.settings.has_strict_limit && self.cache.to_write_count() > self.settings.background_frames;
+        if is_over || dirty > self.settings.free_run_frames {
             self.wake_syncer();
         }
-        let linux = self.linux.as_deref_mut().expect("a host that balances runs Linux");
+        let linux = self.linux.as_deref_mut().expect("it was just there");
         let writer = &mut self.processes[pid as usize].writer;
-        match linux.balance.pause(writer, dirty.into(), now) {
+        match linux.balance.pause(writer, pages, dirty.into(), now) {
             None => Next::Continue,
             Some(pause) => {
                 linux.throttle.last_wait = Some(now);
@@ -427,6 +449,12 @@ mod tests {
             ..HostSettings::default()
         };
         Balance::new(&Settings::new(&given))
+    }
+
+    /// The pause of a writer, if it looks at the amount and has to.
+    fn look(balance: &mut Balance, writer: &mut Writer, dirty: u64, now: Instant) -> Option<Duration> {
+        let pages = balance.due(writer)?;
+        balance.pause(writer, pages, dirty, now)
     }
 
     fn ms(ms: u64) -> Instant {
@@ -455,7 +483,7 @@ mod tests {
                             balance.dirty(writer);
                             dirty += 1;
                         }
-                        if let Some(pause) = balance.pause(writer, dirty, ms(at)) {
+                        if let Some(pause) = look(balance, writer, dirty, ms(at)) {
                             *until = at + pause.as_ns() / 1_000_000;
                             break;
                         }
@@ -473,7 +501,7 @@ mod tests {
         let mut writer = Writer::new();
         for dirty in 1..=1536 {
             balance.dirty(&mut writer);
-            assert_eq!(balance.pause(&mut writer, dirty, ms(1)), None);
+            assert_eq!(look(&mut balance, &mut writer, dirty, ms(1)), None);
         }
         assert_eq!(writer.poll, 16, "the root of what is left to the limit, as a power of two");
         balance.dirty(&mut writer);
@@ -515,7 +543,7 @@ mod tests {
         for at in 0..80_000 {
             let now = Instant::ZERO + Duration::from_us(500 * at);
             balance.dirty(&mut writer);
-            assert_eq!(balance.pause(&mut writer, 1700, now), None, "{at}");
+            assert_eq!(look(&mut balance, &mut writer, 1700, now), None, "{at}");
             balance.complete(false, now);
         }
         assert!((1900..=2100).contains(&balance.mean_bandwidth), "{}", balance.mean_bandwidth);
@@ -627,11 +655,11 @@ mod tests {
         let mut balance = balance(true);
         let mut first = Writer::new();
         (0..POLL - 1).for_each(|_| balance.dirty(&mut first));
-        assert_eq!(balance.pause(&mut first, 2048, ms(1)), None, "it has not looked yet");
+        assert_eq!(balance.due(&mut first), None, "it has not dirtied enough");
         balance.leave(first);
         let mut second = Writer::new();
         balance.dirty(&mut second);
-        assert!(balance.pause(&mut second, 2048, ms(1)).is_some());
+        assert_eq!(balance.due(&mut second), Some(POLL));
         assert_eq!(balance.left_behind, 0);
     }
 }

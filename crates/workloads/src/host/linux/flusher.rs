@@ -1,10 +1,17 @@
 //! The flusher: the thread of the kernel that writes dirty files.
 //!
-//! It writes file by file, in the order in which they became dirty, and within a file in the order of its blocks. It
-//! begins for one of three reasons: a file has been dirty for long, more is dirty than the background limit, or the
-//! command has ended (the recording of a trace ends with `syncfs`).
+//! ```text
+//!  a file becomes dirty ──▶ dirty ──┐  in the order of time
+//!                                   ├──▶ batch ──▶ written: clean, or dirty again
+//!  its turn was too short ─▶ rest ──┘                          │
+//!        ▲─────────────────────────────────────────────────────┘
+//! ```
+//! A *work* is a reason to write: more is dirty than the background limit, files have been dirty for long, or everything is to be
+//! written (processes wait for memory, or the command has ended: the recording of a trace ends with `syncfs`). It takes files in batches.
+//! All of a batch are written, until a tenth of a second has passed; then the work looks at its reason again. What is left of a file
+//! after its turn comes with the next batch, of any work.
 //!
-//! Once begun, it writes all files that are dirty, until a tenth of a second has passed. Then it looks at the amount again.
+//! The flusher runs when a writer wakes it, and an interval after its last run, or after the first file became dirty.
 //!
 //! A *plug* holds its last request back: blocks that follow it on the device join it, also those of the next file.
 
@@ -16,22 +23,38 @@ use super::{Host, Run};
 use crate::host::SYNCER;
 use crate::host::process::{Next, Wait};
 
-/// Time for which the flusher writes before it looks at the amount again.
+/// Time for which the flusher writes before it looks at the reason again.
 const PASS: Duration = Duration::from_ms(100);
+
+/// Reason to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Work {
+    /// More is dirty than the background limit.
+    Background,
+    /// Files have been dirty for long.
+    Old,
+    /// Everything is to be written.
+    All,
+}
 
 /// State of the flusher.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Flusher {
     /// Dirty files, the one that became dirty first in front.
-    pub(super) queue: VecDeque<u32>,
-    /// True while it looks for files that have been dirty for long.
-    pub(super) is_periodic: bool,
+    dirty: VecDeque<u32>,
+    /// Files of the batch that the work has yet to write.
+    batch: VecDeque<u32>,
+    /// Files whose turn ended before all of them was written.
+    rest: VecDeque<u32>,
+    work: Option<Work>,
+    /// Time at which the work looks at its reason again, and true if it wrote something since the batch was filled.
+    pass_end: Instant,
+    has_progress: bool,
+    /// Time of the last look for old files. `None` before the first.
+    looked: Option<Instant>,
     /// True if processes wait for memory.
-    pub(super) wanted: bool,
-    /// A pass over the dirty files: its end, and the files left.
-    pass: Option<(Instant, usize)>,
-    /// The file that it writes: the next block among those of all files, the end of the file, and the blocks left until
-    /// the next file's turn.
+    is_wanted: bool,
+    /// The file that it writes: the next block among those of all files, the end of the file, and the blocks left of its turn.
     current: Option<Current>,
     /// Request that the plug holds back.
     plugged: Option<Run>,
@@ -43,6 +66,30 @@ struct Current {
     next: u64,
     end: u64,
     left: u64,
+}
+
+impl Flusher {
+    /// Returns true if files are dirty that it does not write now.
+    fn has_files(&self) -> bool {
+        !(self.dirty.is_empty() && self.batch.is_empty() && self.rest.is_empty())
+    }
+
+    /// A file has become dirty.
+    pub(super) fn push(&mut self, file: u32) {
+        self.dirty.push_back(file);
+    }
+
+    /// A file is no longer dirty.
+    pub(super) fn remove(&mut self, file: u32) {
+        for list in [&mut self.dirty, &mut self.batch, &mut self.rest] {
+            list.retain(|listed| *listed != file);
+        }
+    }
+
+    /// Processes wait for memory.
+    pub(super) const fn request(&mut self) {
+        self.is_wanted = true;
+    }
 }
 
 impl Host {
@@ -68,17 +115,15 @@ impl Host {
             };
         };
         let Some(run) = self.next_dirty_run(current.next, current.end, Criticality::TimeNoncritical) else {
-            let linux = self.linux_mut();
-            linux.flusher.current = None;
-            linux.balance.end_file(now);
+            self.leave(current);
             return Next::Continue;
         };
         let left = current.left.saturating_sub(run.pages);
-        let next = self.cache.frame(run.last).page + 1;
-        if left == 0 || next >= current.end {
-            self.leave(current.file, next, current.end);
-        } else {
-            self.linux_mut().flusher.current = Some(Current { next, left, ..current });
+        let current = Current { next: self.cache.frame(run.last).page + 1, left, ..current };
+        let flusher = &mut self.linux_mut().flusher;
+        (flusher.has_progress, flusher.current) = (true, Some(current));
+        if left == 0 || current.next >= current.end {
+            self.leave(current);
         }
         match self.linux_mut().flusher.plugged.take() {
             None => self.linux_mut().flusher.plugged = Some(run),
@@ -96,50 +141,113 @@ impl Host {
 
     /// The next file to write. `None` if there is no reason to write.
     fn next_file(&mut self) -> Option<Current> {
-        let (now, expire) = (self.now, self.settings.dirty_expire);
-        let is_running = self.linux().flusher.pass.is_some();
-        // Writers never wait in vain: they run freely up to the background limit (`DirtyLimits`).
-        let is_over = (is_running && self.cache.to_write_count() > self.settings.background_frames)
-            || self.is_flusher_due()
-            || self.alive == 0;
-        let is_writing = self.cache.dirty_count() > self.cache.to_write_count();
-        let linux = self.linux_mut();
-        let queued = linux.flusher.queue.len();
-        let pass = linux.flusher.pass.filter(|(end, left)| *end > now && *left > 0);
-        linux.flusher.pass = pass.or(is_over.then(|| (now + PASS, queued)));
-        let file = *linux.flusher.queue.front()?;
-        let state = &linux.files[file as usize];
-        let is_old = state.dirty_since.is_some_and(|since| since + expire <= now);
-        let is_chosen =
-            linux.flusher.pass.is_some() || linux.flusher.wanted || (linux.flusher.is_periodic && is_old);
-        if !is_chosen {
-            linux.flusher.is_periodic = false;
-            return None;
+        loop {
+            let work = match self.linux().flusher.work {
+                Some(work) => self.continue_work(work),
+                None => {
+                    let work = self.next_work()?;
+                    self.begin_batch(work);
+                    Some(work)
+                }
+            };
+            let (now, is_writing) = (self.now, self.cache.dirty_count() > self.cache.to_write_count());
+            let linux = self.linux_mut();
+            linux.flusher.work = work;
+            let Some(work) = work else { continue };
+            let Some(file) = linux.flusher.batch.pop_front() else {
+                linux.flusher.work = None;
+                // There may be another reason than files that have been dirty for long.
+                if work == Work::Old { continue } else { return None }
+            };
+            let state = &linux.files[file as usize];
+            let (next, end) = (state.first_page, state.first_page + state.recorded.pages);
+            linux.balance.begin_file(is_writing, now);
+            return Some(Current { file, next, end, left: linux.balance.chunk_pages() });
         }
-        linux.flusher.wanted = false;
-        if let Some((_, left)) = &mut linux.flusher.pass {
-            *left = left.saturating_sub(1);
-        }
-        linux.flusher.queue.pop_front();
-        let state = &mut linux.files[file as usize];
-        state.dirty_since = None;
-        let next = state.first_page;
-        let end = next + state.recorded.pages;
-        linux.balance.begin_file(is_writing, now);
-        Some(Current { file, next, end, left: linux.balance.chunk_pages() })
     }
 
-    /// Ends the turn of a file. It goes to the end of the queue if more of it is dirty.
-    fn leave(&mut self, file: u32, next: u64, end: u64) {
+    /// Lets a work look at its reason, if its batch is written or has taken long. Returns the work if it goes on.
+    fn continue_work(&mut self, work: Work) -> Option<Work> {
+        let is_done = work == Work::Background && !self.is_over_background();
+        let now = self.now;
+        let flusher = &mut self.linux_mut().flusher;
+        if flusher.batch.is_empty() {
+            if is_done {
+                return None;
+            }
+            if flusher.has_progress {
+                self.begin_batch(work);
+            }
+        } else if flusher.has_progress && flusher.pass_end <= now {
+            if is_done {
+                return None;
+            }
+            (flusher.has_progress, flusher.pass_end) = (false, now + PASS);
+        }
+        Some(work)
+    }
+
+    /// Takes the next files of a work: what is left of earlier ones first.
+    fn begin_batch(&mut self, work: Work) {
+        let (now, expire) = (self.now, self.settings.dirty_expire);
+        let linux = self.linux_mut();
+        let flusher = &mut linux.flusher;
+        (flusher.has_progress, flusher.pass_end) = (false, now + PASS);
+        if !flusher.batch.is_empty() {
+            return;
+        }
+        flusher.batch.append(&mut flusher.rest);
+        while let Some(file) = flusher.dirty.front().copied() {
+            let is_old = linux.files[file as usize].dirty_since.is_some_and(|since| since + expire <= now);
+            if work == Work::Old && !is_old {
+                break;
+            }
+            flusher.dirty.pop_front();
+            flusher.batch.push_back(file);
+        }
+    }
+
+    /// The next reason to write.
+    fn next_work(&mut self) -> Option<Work> {
+        let (now, interval) = (self.now, self.settings.sweep_interval);
+        let (is_ending, is_over) = (self.alive == 0, self.is_over_background());
+        let age = self.settings.device_age;
+        let flusher = &mut self.linux_mut().flusher;
+        if std::mem::take(&mut flusher.is_wanted) || is_ending {
+            return Some(Work::All);
+        }
+        let next_look = match flusher.looked {
+            Some(looked) => looked + interval,
+            None => Instant::ZERO + interval.saturating_sub(age),
+        };
+        if next_look <= now {
+            flusher.looked = Some(now);
+            return Some(Work::Old);
+        }
+        is_over.then_some(Work::Background)
+    }
+
+    /// Returns true if more is dirty than the background limit. What is being written does not count.
+    fn is_over_background(&self) -> bool {
+        self.cache.to_write_count() > self.settings.background_frames
+    }
+
+    /// Ends the turn of a file.
+    fn leave(&mut self, current: Current) {
+        let Current { file, left, .. } = current;
         let now = self.now;
         let linux = self.linux_mut();
         linux.flusher.current = None;
         linux.balance.end_file(now);
-        let is_dirty = next < end && linux.dirty_pages.next(next, end).is_some();
         let state = &mut linux.files[file as usize];
-        if is_dirty && state.dirty_since.is_none() {
+        let (first, end) = (state.first_page, state.first_page + state.recorded.pages);
+        if linux.dirty_pages.next(first, end).is_none() {
+            state.dirty_since = None;
+        } else if left == 0 {
+            linux.flusher.rest.push_back(file);
+        } else {
             state.dirty_since = Some(now);
-            linux.flusher.queue.push_back(file);
+            linux.flusher.dirty.push_back(file);
         }
     }
 
@@ -150,7 +258,18 @@ impl Host {
                 self.issue_run(SYNCER, run, Operation::Write);
                 Next::Compute(self.settings.submission)
             }
-            None => Next::Wait(Wait::Time),
+            None => {
+                self.syncer.due = Instant::MAX;
+                self.arm_flusher();
+                Next::Wait(Wait::Time)
+            }
+        }
+    }
+
+    /// Lets the flusher run after an interval, if files are dirty and it does not run earlier.
+    pub(super) fn arm_flusher(&mut self) {
+        if self.linux().flusher.has_files() && self.syncer.due == Instant::MAX {
+            self.syncer.due = self.now + self.settings.sweep_interval;
         }
     }
 }

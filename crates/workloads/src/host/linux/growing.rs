@@ -43,7 +43,7 @@ impl Linux {
         recorded.pages = 0;
         // The file that gets the number next is not dirty yet.
         if state.dirty_since.take().is_some() {
-            self.flusher.queue.retain(|queued| *queued != number);
+            self.flusher.remove(number);
         }
     }
 

@@ -9,9 +9,6 @@
 //! ```
 //! # Scope and limits
 //! - A page is a block of 4 KiB. Blocks of the file system have the same size.
-//! - Replacement is by least recent use. Linux has two lists of each kind.
-//! - A writer above the dirty limit waits until enough is written. Linux lets it sleep for computed times, which lead to
-//!   the same rate.
 //! - Absent: cgroups.
 //!
 //! # References
@@ -68,7 +65,7 @@ struct LinuxFile {
     read_ahead: ReadAhead,
     /// True if a process has announced that it will read the file in order.
     is_sequential: bool,
-    /// Time since which the file has been dirty and in the queue of the flusher.
+    /// Time since which the file has been dirty. `None` if it is clean.
     dirty_since: Option<Instant>,
     /// Blocks of each file, if it stands for several.
     each_pages: u64,
@@ -371,26 +368,14 @@ impl Host {
         let file = linux.file_of(page);
         linux.allocate(file, page - linux.files[file as usize].first_page);
         self.queue_file(file);
-        if self.is_flusher_due() {
-            self.wake_syncer();
-        }
         is_new
-    }
-
-    /// Returns true if so much is dirty that the flusher begins. It goes on until little enough is. What is being written does not count,
-    /// but with a strict limit a writer wakes the flusher only where both together are above the middle of the limits.
-    fn is_flusher_due(&self) -> bool {
-        let is_over = self.cache.to_write_count() > self.settings.background_frames;
-        let has_woken =
-            !self.settings.has_strict_limit || self.cache.dirty_count() > self.settings.free_run_frames;
-        is_over && has_woken
     }
 
     /// A block that changed while it was being written is dirty from now on.
     pub(super) fn queue_again(&mut self, frame: u32) {
         let file = self.linux().file_of(self.cache.frame(frame).page);
         self.queue_file(file);
-        if self.alive == 0 || self.is_flusher_due() {
+        if self.alive == 0 {
             self.wake_syncer();
         }
     }
@@ -402,7 +387,8 @@ impl Host {
         let file = &mut linux.files[number as usize];
         if file.dirty_since.is_none() {
             file.dirty_since = Some(now);
-            linux.flusher.queue.push_back(number);
+            linux.flusher.push(number);
+            self.arm_flusher();
         }
     }
 
@@ -411,15 +397,9 @@ impl Host {
         self.linux.as_ref().is_some_and(|linux| !linux.threads.is_empty())
     }
 
-    /// The interval of the flusher is over: it looks for files that have been dirty for long.
-    pub(super) fn begin_periodic(&mut self) {
-        self.linux_mut().flusher.is_periodic = true;
-        self.wake_syncer();
-    }
-
     /// Waits for memory: a frame that is neither free nor clean exists.
     fn await_memory(&mut self, pid: u32) -> Next {
-        self.linux_mut().flusher.wanted = true;
+        self.linux_mut().flusher.request();
         self.wake_syncer();
         self.links.push_back(&mut self.lists.memory, pid);
         Next::Wait(Wait::Memory)

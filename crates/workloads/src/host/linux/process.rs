@@ -8,6 +8,9 @@ use crate::host::process::{Activity, Next, Recorded, Wait};
 use crate::host::profile::scaled;
 use crate::host::recorded::{RecordedAction, SyncEnd};
 
+/// Blocks that a process changes before it looks at the amount of dirty data again: a write takes them as one part of memory.
+const CHUNK_PAGES: u64 = 512;
+
 /// The number among the host's files of a file of the recording.
 pub(super) const fn file_number(file: u32) -> u32 {
     METADATA + 1 + file
@@ -55,11 +58,11 @@ impl Host {
             }
             RecordedAction::Fault { file, page } => self.fault(pid, file_number(file), u64::from(page)),
             RecordedAction::Write { file, first, pages, keeps_first, keeps_last } => {
-                let index = position / 2;
+                let (index, is_balanced) = (position / 2, position % 2 == 1);
                 if index >= u64::from(pages) {
                     Next::Continue
-                } else if position % 2 == 1 {
-                    // The block is changed. The process may have to wait before it goes on.
+                } else if index.is_multiple_of(CHUNK_PAGES) && !is_balanced {
+                    // The process may have to wait for what it has changed before.
                     let next = self.balance(pid);
                     if next == Next::Continue {
                         return self.again(pid, Recorded { position: position + 1, ..state });
@@ -69,7 +72,7 @@ impl Host {
                     let keeps = (keeps_first && index == 0) || (keeps_last && index + 1 == u64::from(pages));
                     let next = self.write_block(pid, file_number(file), u64::from(first) + index, keeps);
                     if next == Next::Continue {
-                        return self.again(pid, Recorded { position: position + 1, ..state });
+                        return self.again(pid, Recorded { position: 2 * (index + 1), ..state });
                     }
                     next
                 }

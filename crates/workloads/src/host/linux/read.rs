@@ -35,11 +35,15 @@ impl Host {
                 }
             }
             let mut index = access.next;
+            let read_before = self.linux().files[access.file as usize].read_ahead.next;
             let (frame, is_marked) = loop {
                 let page = self.linux().page(access.file, index);
                 let frame = self.cache.find(page).expect("the batch is in memory");
                 self.need(frame);
-                self.cache.touch(frame);
+                // Of several reads of one block in a row, the first counts.
+                if read_before != Some(index + 1) {
+                    self.cache.touch(frame);
+                }
                 let held = self.cache.frame_mut(frame);
                 let is_marked = std::mem::take(&mut held.is_marked);
                 let is_last = held.state == FrameState::Reading || is_marked;

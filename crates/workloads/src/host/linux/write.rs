@@ -35,7 +35,6 @@ impl Host {
             }
         };
         self.need(frame);
-        self.cache.touch(frame);
         if self.cache.frame(frame).state == FrameState::Reading {
             return self.wait_for_frame(pid, frame);
         }
