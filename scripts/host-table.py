@@ -3,25 +3,32 @@
 
     scripts/host-table.py record  --results FOLDER [--workload NAME]... [--configuration NAME]... [--repetitions N]
     scripts/host-table.py predict --results FOLDER
-    scripts/host-table.py measure --results FOLDER [--workload NAME]... [--configuration NAME]... [--repetitions N] [--seed N]
+    scripts/host-table.py measure --results FOLDER [--workload NAME]... [--configuration NAME]... [--repetitions N] [--pairs N] [--seed N]
     scripts/host-table.py table   --results FOLDER
 
-record       runs each workload with `seeklab run --system` in each configuration and keeps the traces.
-predict      simulates each configuration from the traces of each, its own and the others, and writes predictions.json.
-measure      runs each workload without a trace, in an order drawn from the seed for each repetition. Refuses if a
-             prediction is missing: a prediction is on disk before the first run of what it predicts.
-table        prints the tables as Markdown: elapsed times and their changes, and the rows of each own configuration.
+record       runs each workload with `seeklab run --system` in each of its configurations and keeps the traces.
+predict      simulates each configuration from the traces of each, its own and the others, as a whole host and as replays of the
+             requests, and writes predictions.json.
+measure      runs each workload without a trace, in an order drawn from the seed for each repetition. In the first N repetitions
+             (--pairs) a run with a trace stands beside each, before or after it. Refuses if a prediction is missing: it is on disk
+             before the first run without a trace of what it predicts.
+table        prints the tables as Markdown: changes of elapsed times, elapsed times, the rows of each own configuration, the
+             character of the workloads, and the cost of recording.
 
-record and measure need root, FUSE, loop devices and tracefs, and PostMark, gcc, make, xz and sqlite3.
+record and measure need root, FUSE, loop devices and tracefs, and PostMark, gcc, make, xz and sqlite3. A second call goes on where
+the first one ended.
 
 The host is small: 8 MiB of the device may be dirty, and writeback is not throttled. The command has one processor: ext4 gives new
 files places by processor, so a command that moves between two of them writes its files alternately to two places, and a copy
 takes up to 1.8 times as long. How often it moves depends on what else the machine does. The host's scheduler is `none`, so
-that the emulated disk orders the requests. The file system is ext2, which has no journal, and ext4 for the database.
+that the emulated disk orders the requests. The file system is ext2, which has no journal, and ext4 for the database. The
+configuration `clone` is a model that `seeklab fit` makes of the validation trace of a Seagate Barracuda in ../shared.
 Settings: SEEKLAB (the program).
 """
 
 import argparse
+import collections
+import csv
 import itertools
 import json
 import os
@@ -35,6 +42,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SEEKLAB = os.environ.get("SEEKLAB", str(ROOT / "target/release/seeklab"))
+TRACE_OF_THE_CLONE = ROOT.parent / "shared/traces/disksim-validate/barracuda.trace.zst"
 
 TREE = """
 for folder in $(seq %d); do
@@ -67,51 +75,101 @@ done > load
 """
 
 
+TEXT = "head -c %dM /dev/urandom | base64 -w 0 > in"
+
+
 @dataclass
 class Workload:
-    """A command in a new file system, which `setup` fills."""
+    """A command in a new file system, which `setup` fills, and the configurations in which it runs."""
     setup: str
     command: str
+    configurations: tuple
     file_system: str = "ext2"
     mount_options: str = ""
+    # Share of waits for I/O in the elapsed time in percent, in table 3 of Ganger and Patt (1998).
+    io_wait_pct: float | None = None
 
-
-TEXT = "head -c 12M /dev/urandom | base64 -w 0 > in"
 
 WORKLOADS = {
-    "copy": Workload(TREE % (20, "a", 40, 60000, "a"), "cp -r a b"),
+    # A process for each file, so that the command computes for a fifth of its time.
+    "copytree": Workload(
+        TREE % (20, "a", 25, 60000, "a"),
+        "mkdir b; find a -type d -exec mkdir b/{} ';'; find a -type f -exec cp {} b/{} ';'",
+        ("c-look", "other disk", "clone"), io_wait_pct=77.9),
+    # Names are removed on the disk before a call returns, as in the paper. The tree is in memory.
+    "removetree": Workload(
+        TREE % (10, "a", 40, 20000, "a"), "find a -type f -exec rm {} ';'; rm -r a",
+        ("c-look", "other disk"), mount_options="dirsync", io_wait_pct=81.9),
+    "compress": Workload(TEXT % 24, "gzip -1 < in > out", ("c-look", "other disk", "clone"), io_wait_pct=12.9),
+    "uncompress": Workload(TEXT % 12 + " && xz -1 in", "unxz < in.xz > out", ("c-look", "other disk"), io_wait_pct=32.7),
     "copies": Workload(
         "".join(TREE % (8, name, 40, 60000, name) for name in "abcd"),
         "for tree in a b c d; do cp -r $tree copy-of-$tree & done; wait",
-    ),
-    "postmark": Workload(POSTMARK % (4000, 4000), "postmark load > /dev/null"),
-    # Names are removed on the disk before a call returns, as in the paper.
-    "remove": Workload(TREE % (10, "a", 60, 20000, "a"), "rm -r a", mount_options="dirsync"),
-    "compress": Workload(TEXT, "xz -1 < in > out"),
-    "uncompress": Workload(TEXT + " && xz -1 in", "unxz < in.xz > out"),
-    "build": Workload(PROGRAM, "make -j4 -s"),
-    "database": Workload(DATABASE, "sqlite3 db < load", file_system="ext4"),
+        ("fcfs", "c-look", "sptf", "spctf", "criticality")),
+    "postmark": Workload(
+        POSTMARK % (4000, 4000), "postmark load > /dev/null", ("fcfs", "c-look", "sptf", "half memory")),
+    "build": Workload(PROGRAM, "make -j4 -s", ("c-look", "other disk")),
+    "database": Workload(DATABASE, "sqlite3 db < load", ("c-look", "other disk", "clone"), file_system="ext4"),
 }
 
-# Name: device, scheduler.
+
+@dataclass
+class Configuration:
+    """A device with its scheduler, and the memory of the command."""
+    device: str
+    scheduler: str
+    memory: str = "64MiB"
+    options: tuple = ()
+
+
 CONFIGURATIONS = {
-    "fcfs": ("cheetah-36es", "fcfs"),
-    "c-look": ("cheetah-36es", "c-look"),
-    "sptf": ("cheetah-36es", "sptf"),
-    "other disk": ("hp-c2247a", "c-look"),
+    "fcfs": Configuration("cheetah-36es", "fcfs"),
+    "c-look": Configuration("cheetah-36es", "c-look"),
+    "sptf": Configuration("cheetah-36es", "sptf"),
+    "spctf": Configuration("cheetah-36es", "spctf"),
+    # The requests have the classes of the kernel's flags.
+    "criticality": Configuration("cheetah-36es", "criticality-c-look", options=("--criticality", "flags")),
+    "half memory": Configuration("cheetah-36es", "c-look", memory="32MiB"),
+    "other disk": Configuration("hp-c2247a", "c-look"),
+    "clone": Configuration("clone.toml", "c-look"),
 }
+
+# Changes of one thing. The tables have both directions.
+CHANGES = [("fcfs", "c-look"), ("fcfs", "sptf"), ("c-look", "sptf"), ("sptf", "spctf"), ("c-look", "criticality"),
+           ("c-look", "half memory"), ("c-look", "other disk"), ("c-look", "clone")]
 
 # Causes of waits that are waits for I/O.
 IO_WAITS = ("data_read_s", "metadata_read_s", "write_s", "flush_s", "journal_s", "throttle_s", "queue_s", "memory_s")
 
+# Replays of the requests of a trace, by the name in the tables.
+REPLAYS = {"open": ["--open"], "closed": ["--closed", "auto"], "think": ["--think"]}
 
-def run(workload, configuration, extra):
+
+def chosen(options):
+    """Workloads with their configurations, as far as the options name them."""
+    for name in options.workload or WORKLOADS:
+        for configuration in WORKLOADS[name].configurations:
+            if configuration in (options.configuration or CONFIGURATIONS):
+                yield name, configuration
+
+
+def device_of(options, configuration):
+    """The device of a configuration: a name of the catalog, or the description of the clone."""
+    device = CONFIGURATIONS[configuration].device
+    if not device.endswith(".toml"):
+        return device
+    clone = options.results / device
+    if not clone.exists():
+        subprocess.run([SEEKLAB, "fit", str(TRACE_OF_THE_CLONE), "-o", str(clone), "--quiet"], stdout=subprocess.DEVNULL, check=False)
+    return str(clone)
+
+
+def run(options, workload, configuration, extra):
     """Runs a workload once, and returns the figures of its only repetition."""
-    work = WORKLOADS[workload]
-    device, scheduler = CONFIGURATIONS[configuration]
+    work, host = WORKLOADS[workload], CONFIGURATIONS[configuration]
     result = subprocess.run(
-        [SEEKLAB, "run", device, "--scheduler", scheduler, "--fs", work.file_system,
-         "--mount-options", work.mount_options, "--size", "1000MiB", "--setup", work.setup,
+        [SEEKLAB, "run", device_of(options, configuration), "--scheduler", host.scheduler, "--fs", work.file_system,
+         "--mount-options", work.mount_options, "--size", "1000MiB", "--setup", work.setup, "--memory", host.memory, *host.options,
          "--host-scheduler", "none", "--dirty-limit", "8MiB", "--wbt", "off", "--cpus", "1", "--quiet", "--json", *extra,
          "--", "sh", "-ec", work.command],
         stdout=subprocess.PIPE, check=False)
@@ -120,6 +178,17 @@ def run(workload, configuration, extra):
     figures = json.loads(result.stdout)["devices"][0]["repetitions"][0]
     print(f"{workload}, {configuration}: {figures['elapsed_s']:.2f} s", file=sys.stderr)
     return figures
+
+
+def traced_run(options, workload, configuration, kind):
+    """Runs a workload once with a trace, which it keeps, and returns the line that describes it."""
+    with tempfile.TemporaryDirectory(dir=options.results) as folder:
+        figures = run(options, workload, configuration, ["--system", folder])
+        (trace,) = Path(folder).glob("*.sys")
+        number = len(list(options.results.glob(f"{workload}-{configuration}-{kind}-*.sys".replace(" ", "-"))))
+        name = f"{workload}-{configuration}-{kind}-{number}.sys".replace(" ", "-")
+        trace.rename(options.results / name)
+    return {"workload": workload, "configuration": configuration, "trace": name, "figures": figures}
 
 
 def append(options, file, line):
@@ -135,44 +204,66 @@ def read(options, file):
 
 
 def record(options):
-    for _ in range(options.repetitions):
-        for workload in options.workload or WORKLOADS:
-            for configuration in options.configuration or CONFIGURATIONS:
-                with tempfile.TemporaryDirectory(dir=options.results) as folder:
-                    figures = run(workload, configuration, ["--system", folder])
-                    (trace,) = Path(folder).glob("*.sys")
-                    number = sum(1 for line in read(options, "recorded.json")
-                                 if (line["workload"], line["configuration"]) == (workload, configuration))
-                    name = f"{workload} {configuration} {number}.sys".replace(" ", "-")
-                    trace.rename(options.results / name)
-                append(options, "recorded.json", {"workload": workload, "configuration": configuration, "trace": name,
-                                                  "figures": figures})
+    for repetition, (workload, configuration) in itertools.product(range(options.repetitions), chosen(options)):
+        done = [line for line in read(options, "recorded.json") if (line["workload"], line["configuration"]) == (workload, configuration)]
+        if len(done) <= repetition:
+            append(options, "recorded.json", traced_run(options, workload, configuration, "traced"))
+
+
+def simulate(options, trace, configuration, extra):
+    """Figures of a simulation from a trace."""
+    host = CONFIGURATIONS[configuration]
+    result = subprocess.run(
+        [SEEKLAB, "simulate", device_of(options, configuration), "--scheduler", host.scheduler, "--workload", str(options.results / trace),
+         "--json", "--quiet", *extra], stdout=subprocess.PIPE, check=False)
+    if not result.stdout:
+        sys.exit(f"{trace} on {configuration}: seeklab simulate exited with {result.returncode}")
+    return json.loads(result.stdout)["devices"][0]
+
+
+def memory_of(traced, configuration):
+    """Options that give a host the memory of a configuration, if that of the trace is another."""
+    before, after = CONFIGURATIONS[traced].memory, CONFIGURATIONS[configuration].memory
+    return [] if before == after else ["--host", f"memory={after}"]
 
 
 def predict(options):
     done = {(line["trace"], line["configuration"]) for line in read(options, "predictions.json")}
-    for line, (configuration, (device, scheduler)) in itertools.product(read(options, "recorded.json"), CONFIGURATIONS.items()):
-        if (line["trace"], configuration) in done:
-            continue
-        result = subprocess.run(
-            [SEEKLAB, "simulate", device, "--scheduler", scheduler, "--workload", str(options.results / line["trace"]), "--json",
-             "--quiet"], stdout=subprocess.PIPE, check=True)
-        append(options, "predictions.json", {"workload": line["workload"], "trace": line["trace"], "traced": line["configuration"],
-                                             "configuration": configuration, "figures": json.loads(result.stdout)["devices"][0]})
+    for line in read(options, "recorded.json"):
+        workload, traced = line["workload"], line["configuration"]
+        for configuration in WORKLOADS[workload].configurations:
+            if (line["trace"], configuration) in done:
+                continue
+            figures = simulate(options, line["trace"], configuration, memory_of(traced, configuration))
+            replays = {name: simulate(options, line["trace"], configuration, extra) for name, extra in REPLAYS.items()}
+            replays = {name: {key: one[key] for key in ("duration_s", "response_mean_ms", "requests")} for name, one in replays.items()}
+            append(options, "predictions.json", {
+                "workload": workload, "trace": line["trace"], "traced": traced, "configuration": configuration,
+                "figures": figures, "replays": replays})
 
 
 def measure(options):
     predicted = {(line["workload"], line["configuration"]) for line in read(options, "predictions.json")}
-    runs = list(itertools.product(options.workload or WORKLOADS, options.configuration or CONFIGURATIONS))
+    runs = list(chosen(options))
     for missing in runs:
         if missing not in predicted:
             sys.exit(f"{' '.join(missing)}: no prediction. Run `record` and `predict` first")
-    first = 1 + max((line["repetition"] for line in read(options, "measured.json")), default=-1)
-    for repetition in range(first, first + options.repetitions):
-        random.Random(f"{options.seed} {repetition}").shuffle(runs)
+    done = {(line["workload"], line["configuration"], line["repetition"]) for line in read(options, "measured.json")}
+    for repetition in range(options.repetitions):
+        draw = random.Random(f"{options.seed} {repetition}")
+        draw.shuffle(runs)
         for workload, configuration in runs:
+            is_first = draw.random() < 0.5
+            if (workload, configuration, repetition) in done:
+                continue
+            beside = None
+            if repetition < options.pairs and is_first:
+                beside = traced_run(options, workload, configuration, "beside")
+            figures = run(options, workload, configuration, [])
+            if repetition < options.pairs and not is_first:
+                beside = traced_run(options, workload, configuration, "beside")
             append(options, "measured.json", {"workload": workload, "configuration": configuration, "repetition": repetition,
-                                              "figures": run(workload, configuration, [])})
+                                              "figures": figures, "beside": beside})
 
 
 def half_width(values):
@@ -190,68 +281,194 @@ def change(before, after):
     return 100 * (b / a - 1), width
 
 
-def table(options):
-    measured, predictions, recorded = (read(options, f"{name}.json") for name in ("measured", "predictions", "recorded"))
+class Tables:
+    """The results of a folder."""
 
-    def elapsed(workload, configuration):
-        return [line["figures"]["elapsed_s"] for line in measured
+    def __init__(self, options):
+        self.options = options
+        self.measured, self.predictions, self.recorded = (
+            read(options, f"{name}.json") for name in ("measured", "predictions", "recorded"))
+
+    def elapsed(self, workload, configuration):
+        return [line["figures"]["elapsed_s"] for line in self.measured
                 if (line["workload"], line["configuration"]) == (workload, configuration)]
 
-    def predicted(workload, traced, configuration):
-        return [line["figures"]["host"]["elapsed_s"] for line in predictions
+    def predicted(self, workload, traced, configuration):
+        return [line for line in self.predictions
                 if (line["workload"], line["traced"], line["configuration"]) == (workload, traced, configuration)]
 
-    workloads = [name for name in WORKLOADS if any(elapsed(name, configuration) for configuration in CONFIGURATIONS)]
-    print("| workload | configuration | measured s | sd | runs | predicted from its own trace s | error |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
-    for workload, configuration in itertools.product(workloads, CONFIGURATIONS):
-        times = elapsed(workload, configuration)
-        own = predicted(workload, configuration, configuration)
-        if times and own:
-            mean = statistics.mean(times)
-            print(f"| {workload} | {configuration} | {mean:.2f} | {statistics.stdev(times) if len(times) > 1 else 0:.2f} | {len(times)} | "
-                  f"{statistics.mean(own):.2f} | {100 * (statistics.mean(own) / mean - 1):+.1f} % |")
-    print()
-    print("| workload | change | measured | counts | predicted, from traces before the change only | difference, points |")
-    print("| --- | --- | --- | --- | --- | --- |")
-    for workload, (before, after) in itertools.product(workloads, itertools.permutations(CONFIGURATIONS, 2)):
-        first, second = elapsed(workload, before), elapsed(workload, after)
-        if not (first and second and predicted(workload, before, after)):
-            continue
-        real, width = change(first, second)
-        model = 100 * (statistics.mean(predicted(workload, before, after)) / statistics.mean(predicted(workload, before, before)) - 1)
-        counts = "yes" if abs(real) >= 10 and width <= 2 else "no"
-        print(f"| {workload} | {before} to {after} | {real:+.1f} ± {width:.1f} % | {counts} | {model:+.1f} % | {model - real:+.1f} |")
-    print()
-    print("| workload | configuration | recordings | elapsed s | requests | task CPU s | I/O wait s |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
-    for workload, configuration in itertools.product(WORKLOADS, CONFIGURATIONS):
-        traces = [line["trace"] for line in recorded if (line["workload"], line["configuration"]) == (workload, configuration)]
-        sums = {}
-        for name in traces:
-            own = [line["figures"] for line in predictions if (line["trace"], line["configuration"]) == (name, configuration)]
-            if not own:
-                continue
-            for row, (real, model) in rows(options.results / name, own[0]).items():
-                sums.setdefault(row, []).append((real, model))
-        if sums:
-            cells = []
-            for pairs in sums.values():
-                real, model = (statistics.mean(values) for values in zip(*pairs))
-                cells.append(f"{real:.4g}, {model:.4g} ({100 * (model / real - 1):+.1f} %)")
-            print(f"| {workload} | {configuration} | {len(traces)} | {' | '.join(cells)} |")
+    def mean(self, workload, traced, configuration, figure):
+        values = [figure(line) for line in self.predicted(workload, traced, configuration)]
+        return statistics.mean(values) if values else None
+
+    def changes(self):
+        """Changes of elapsed times: measured, by the host, and by what knows requests alone."""
+        print("| workload | change | measured | counts | host | difference, points | met | open | closed | think | waits scaled |")
+        print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+        counting = met = 0
+        for workload, pair in itertools.product(WORKLOADS, CHANGES):
+            for before, after in (pair, pair[::-1]):
+                first, second = self.elapsed(workload, before), self.elapsed(workload, after)
+                if not (first and second and self.predicted(workload, before, after)):
+                    continue
+                real, width = change(first, second)
+
+                def by(figure):
+                    return 100 * (self.mean(workload, before, after, figure) / self.mean(workload, before, before, figure) - 1)
+
+                host = by(lambda line: line["figures"]["host"]["elapsed_s"])
+                replays = [by(lambda line, name=name: line["replays"][name]["duration_s"]) for name in REPLAYS]
+                own = statistics.mean(line["figures"]["elapsed_s"] for line in self.recorded
+                                      if (line["workload"], line["configuration"]) == (workload, before))
+                waits = statistics.mean(io_wait_s(self.options.results / line["trace"]) for line in self.recorded
+                                        if (line["workload"], line["configuration"]) == (workload, before))
+                rule = waits / own * by(lambda line: line["replays"]["open"]["response_mean_ms"])
+                counts = abs(real) >= 10 and width <= 2
+                is_met = abs(host - real) <= max(2, abs(real) / 10)
+                counting, met = counting + counts, met + (counts and is_met)
+                cells = [f"{value:+.1f} %" for value in (*replays, rule)]
+                print(f"| {workload} | {before} to {after} | {real:+.1f} ± {width:.1f} % | {'yes' if counts else 'no'} | {host:+.1f} % | "
+                      f"{host - real:+.1f} | {'yes' if is_met else 'no'} | {' | '.join(cells)} |")
+        print(f"\n{met} of {counting} counting cases are met.")
+
+    def times(self):
+        """Elapsed times beside those that the host predicts from traces of each configuration."""
+        print("| workload | configuration | runs | measured s | sd | from its own traces | from others |")
+        print("| --- | --- | --- | --- | --- | --- | --- |")
+        errors = []
+        for workload, work in WORKLOADS.items():
+            for configuration in work.configurations:
+                times = self.elapsed(workload, configuration)
+                if not times:
+                    continue
+                real = statistics.mean(times)
+                cells = []
+                for traced in work.configurations:
+                    model = self.mean(workload, traced, configuration, lambda line: line["figures"]["host"]["elapsed_s"])
+                    if model is not None:
+                        error = 100 * (model / real - 1)
+                        cells.append((traced, f"{error:+.1f} %"))
+                        if traced != configuration and (CONFIGURATIONS[traced].device != CONFIGURATIONS[configuration].device):
+                            errors.append(abs(error))
+                own = dict(cells).get(configuration, "")
+                others = ", ".join(f"{traced} {cell}" for traced, cell in cells if traced != configuration)
+                spread = statistics.stdev(times) if len(times) > 1 else 0
+                print(f"| {workload} | {configuration} | {len(times)} | {real:.3f} | {spread:.3f} | {own} | {others} |")
+        if errors:
+            print(f"\nChanges of the device: mean error of the elapsed time {statistics.mean(errors):.1f} %.")
+
+    def rows(self):
+        """Rows of table 4: recordings beside predictions from themselves."""
+        print("| workload | configuration | figure | measured | predicted | difference | twice the standard error |")
+        print("| --- | --- | --- | --- | --- | --- | --- |")
+        for workload, work in WORKLOADS.items():
+            for configuration in work.configurations:
+                pairs = collections.defaultdict(list)
+                for line in self.predicted(workload, configuration, configuration):
+                    for name, values in table_4(self.options, line).items():
+                        pairs[name].append(values)
+                for name, values in pairs.items():
+                    real, model = (statistics.mean(side) for side in zip(*values))
+                    spread = [one[0] for one in values]
+                    error = 200 * statistics.stdev(spread) / len(spread) ** 0.5 / real if len(spread) > 1 and real else float("nan")
+                    difference = f"{100 * (model / real - 1):+.1f} %" if real else ""
+                    print(f"| {workload} | {configuration} | {name} | {real:.4g} | {model:.4g} | {difference} | {error:.1f} % |")
+
+    def character(self):
+        """Shares of the elapsed time, beside those of the paper."""
+        print("| workload | configuration | computing % | ready % | waits for I/O % | theirs % | unknown waits % |")
+        print("| --- | --- | --- | --- | --- | --- | --- |")
+        for (workload, configuration), lines in itertools.groupby(
+                sorted(self.recorded, key=lambda line: (line["workload"], line["configuration"])),
+                key=lambda line: (line["workload"], line["configuration"])):
+            traces = [trace_info(self.options.results / line["trace"]) for line in lines]
+            elapsed = statistics.mean(trace["command_elapsed_s"] for trace in traces)
+
+            def share(figure):
+                return 100 * statistics.mean(figure(trace) for trace in traces) / elapsed
+
+            theirs = WORKLOADS[workload].io_wait_pct
+            computing = share(lambda trace: trace["task"]["computing_s"])
+            ready = share(lambda trace: trace["task"]["ready_s"])
+            waits = share(lambda trace: sum(trace["task"]["waits"][cause] for cause in IO_WAITS))
+            unknown = statistics.mean(trace["unknown_pct"] for trace in traces)
+            print(f"| {workload} | {configuration} | {computing:.1f} | {ready:.1f} | {waits:.1f} | {theirs or ''} | {unknown:.2f} |")
+
+    def cost(self):
+        """What recording adds to elapsed times, in pairs."""
+        print("| workload | pairs | elapsed with a trace to without | ± |")
+        print("| --- | --- | --- | --- |")
+        ratios = collections.defaultdict(list)
+        for line in self.measured:
+            if line.get("beside"):
+                ratios[line["workload"]].append(100 * (line["beside"]["figures"]["elapsed_s"] / line["figures"]["elapsed_s"] - 1))
+        for workload, values in ratios.items():
+            print(f"| {workload} | {len(values)} | {statistics.mean(values):+.2f} % | {half_width(values):.2f} |")
+        everything = [value for values in ratios.values() for value in values]
+        if everything:
+            print(f"| all | {len(everything)} | {statistics.mean(everything):+.2f} % | {half_width(everything):.2f} |")
 
 
-def rows(path, own):
+INFOS = {}
+
+
+def trace_info(path):
+    if path not in INFOS:
+        result = subprocess.run([SEEKLAB, "trace", "info", str(path), "--json"], stdout=subprocess.PIPE, check=True)
+        INFOS[path] = json.loads(result.stdout)["traces"][0]
+    return INFOS[path]
+
+
+def io_wait_s(path):
+    waits = trace_info(path)["task"]["waits"]
+    return sum(waits[cause] for cause in IO_WAITS)
+
+
+def requests_of(trace, folder):
+    """Operation, address and length of each request, and the mean response and service time in ms."""
+    path = Path(folder) / "requests.csv"
+    subprocess.run([SEEKLAB, "trace", "convert", str(trace), str(path), "--force"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                   check=True)
+    with open(path, encoding="utf-8") as lines:
+        return list(csv.DictReader(line for line in lines if not line.startswith("#")))
+
+
+def table_4(options, line):
     """Figures of a recording, each beside that of its prediction."""
-    trace = json.loads(subprocess.run([SEEKLAB, "trace", "info", str(path), "--json"], stdout=subprocess.PIPE, check=True).stdout)["traces"][0]
-    task, host = trace["task"], own["host"]
+    path, own = options.results / line["trace"], line["figures"]
+    trace, host = trace_info(path), own["host"]
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "predicted.parquet"
+        simulate(options, line["trace"], line["configuration"], ["--out", str(out)])
+        predicted = requests_of(out, folder)
+        measured = requests_of(path / "requests.parquet", folder)
+
+    def mean_response(requests):
+        return statistics.mean(int(one["response_ns"]) for one in requests if one["response_ns"]) / 1e6
+
+    def reads(requests):
+        return collections.Counter((one["lbn"], one["blocks"]) for one in requests if one["op"] == "read")
+
+    waits = io_wait_s(path)
+    alike = (reads(measured) & reads(predicted)).total()
     return {
-        "elapsed": (trace["command_elapsed_s"], host["elapsed_s"]),
-        "requests": (trace["requests"], own["requests"]),
-        "task CPU": (task["computing_s"], host["task_cpu_s"]),
-        "I/O wait": (sum(task["waits"][cause] for cause in IO_WAITS), host["io_wait_s"]),
+        "elapsed s": (trace["command_elapsed_s"], host["elapsed_s"]),
+        "task CPU s": (trace["task"]["computing_s"], host["task_cpu_s"]),
+        "I/O wait s": (waits, host["io_wait_s"]),
+        "I/O waits": (trace["io_waits"], host["io_waits"]),
+        "mean I/O wait ms": (1e3 * waits / max(trace["io_waits"], 1), host["io_wait_mean_ms"] or 0),
+        "requests": (len(measured), len(predicted)),
+        "response time ms": (mean_response(measured), mean_response(predicted)),
+        "reads": (reads(measured).total(), reads(predicted).total()),
+        "reads alike": (reads(measured).total(), alike),
     }
+
+
+def table(options):
+    tables = Tables(options)
+    for one in (tables.changes, tables.times, tables.character, tables.cost, tables.rows):
+        one()
+        print()
 
 
 def main():
@@ -264,6 +481,7 @@ def main():
             command.add_argument("--workload", action="append", choices=list(WORKLOADS))
             command.add_argument("--configuration", action="append", choices=list(CONFIGURATIONS))
             command.add_argument("--repetitions", type=int, default=repetitions)
+            command.add_argument("--pairs", type=int, default=0)
             command.add_argument("--seed", type=int, default=1)
         command.set_defaults(run=verb)
     options = parser.parse_args()
