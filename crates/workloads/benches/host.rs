@@ -11,7 +11,6 @@
 )]
 
 use std::fs;
-use std::sync::Arc;
 
 use seeklab_core::{
     Arrival, Breakdown, BufferOutcome, ByteSize, Completion, Duration, FaultSet, Instant, Limits, Outcome,
@@ -120,7 +119,7 @@ fn recorded(steps: u64) -> Host {
         }
     };
     let step = |number| RecordedStep { computing: Duration::from_us(2), action: action(number) };
-    let steps: Arc<[RecordedStep]> = (0..steps).map(step).collect();
+    let steps = (0..steps).map(step).collect();
     let thread = RecordedThread { start: Duration::ZERO, steps };
     let recording = Recording { files: files.collect(), threads: vec![thread], ..Recording::default() };
     // Less memory than the files have, so that the device has work all the time.

@@ -297,10 +297,12 @@ rows! {
 }
 
 rows! {
-    /// Place of a part of a file on its device, as the file system looked it up or allocated it.
+    /// Place of a part of a file or directory on its device, as the file system looked it up or allocated it.
     ExtentRow in "extents" {
         /// Time at which it became known.
         time_ns: u64,
+        /// Thread of the task that looked it up. Absent if another one did, and in traces of programs that did not record it.
+        thread: Option<u32>,
         /// Inode of the file.
         inode: u64,
         /// First block within the file.

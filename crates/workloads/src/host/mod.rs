@@ -45,6 +45,7 @@ mod process;
 mod profile;
 mod program;
 mod recorded;
+mod recorded_steps;
 mod run_queue;
 mod spec;
 mod start;
@@ -68,6 +69,7 @@ pub use self::recorded::{
     CachedPages, RecordedAction, RecordedAllocation, RecordedExtent, RecordedFile, RecordedPlace,
     RecordedPool, RecordedStep, RecordedThread, Recording, SyncEnd,
 };
+pub use self::recorded_steps::{PART_STEPS, RecordedSteps, StepStore};
 pub use self::spec::{FileSpec, HostSettings, HostSpec, ProcessSpec, SystemSpec};
 pub use self::timeline::HostInterval;
 pub use self::usage::{ProcessTimes, WaitTimes};

@@ -36,6 +36,8 @@ pub(super) struct Settings {
     pub(super) contiguous_frames: u32,
     /// Blocks read in advance.
     pub(super) read_ahead: u64,
+    /// True if windows of read-ahead of Linux end where their folios do.
+    pub(super) aligned_read_ahead: bool,
     /// Frames that may be dirty before writers wait.
     pub(super) dirty_frames: u32,
     pub(super) system_call: Duration,
@@ -112,6 +114,7 @@ impl Settings {
                     // Not in the paper: the free memory of a system that has run for a while lies anywhere.
                     contiguous_frames: given.contiguous.map_or(1, |size| pages(size).max(1)),
                     read_ahead: given.read_ahead.map_or(1, |size| size.as_bytes().div_ceil(PAGE_BYTES)),
+                    aligned_read_ahead: false,
                     dirty_frames: share(given.dirty_limit.unwrap_or(Ratio::ONE)),
                     system_call: cost(given.system_call, Duration::from_us(100)),
                     submission: cost(given.submission, Duration::from_us(500)),
@@ -152,6 +155,7 @@ impl Settings {
                     sweep_frames: 0,
                     contiguous_frames: frames,
                     read_ahead: blocks(given.read_ahead, 128),
+                    aligned_read_ahead: given.aligned_read_ahead.unwrap_or(true),
                     dirty_frames: dirty.limit,
                     background_frames: dirty.background,
                     has_strict_limit: given.strict_dirty_limit.unwrap_or(false),

@@ -8,9 +8,10 @@
 //! them.
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
 
 use seeklab_core::Duration;
+
+use super::recorded_steps::RecordedSteps;
 
 /// Programs, files and initial contents of the page cache.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -101,7 +102,7 @@ pub struct RecordedThread {
     /// Time at which it starts, unless another thread makes it.
     pub start: Duration,
     /// Its steps.
-    pub steps: Arc<[RecordedStep]>,
+    pub steps: RecordedSteps,
 }
 
 /// A step of a thread.
@@ -197,6 +198,11 @@ pub enum RecordedAction {
         /// True if the block need not be read: the file system initialises it, or it was in memory at the start.
         is_present: bool,
     },
+    /// Looks a name up in a directory of one block: waits while the device writes the block.
+    LookUp {
+        /// Address on the device, in blocks of 4 KiB.
+        address: u64,
+    },
     /// Reads blocks of metadata in advance.
     MetadataAhead {
         /// Address of the first block on the device, in blocks of 4 KiB.
@@ -264,7 +270,9 @@ impl Recording {
         let data = extents.map(|extent| extent.address.saturating_add(extent.pages));
         let steps = self.threads.iter().flat_map(|thread| thread.steps.iter());
         let metadata = steps.filter_map(|step| match step.action {
-            RecordedAction::Metadata { address, .. } => Some(address.saturating_add(1)),
+            RecordedAction::Metadata { address, .. } | RecordedAction::LookUp { address } => {
+                Some(address.saturating_add(1))
+            }
             RecordedAction::MetadataAhead { address, pages } => {
                 Some(address.saturating_add(u64::from(pages)))
             }

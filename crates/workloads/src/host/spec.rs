@@ -87,6 +87,9 @@ pub struct HostSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-maximum" = "1GiB"))]
     pub read_ahead: Option<ByteSize>,
+    /// True if windows of read-ahead end where their large folios do, as from Linux 6.17 on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aligned_read_ahead: Option<bool>,
     /// Share of the page cache that may be dirty before processes that write must wait. On `linux`: `vm.dirty_ratio`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0.0001", "x-maximum" = "100%"))]

@@ -6,13 +6,12 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::sync::Arc;
 
 use seeklab_core::{Arrival, Device, Duration, Instant, Seed, Workload};
 use seeklab_workloads::Builtin;
 use seeklab_workloads::host::{
-    Host, HostSettings, RecordedAction, RecordedExtent, RecordedFile, RecordedStep, RecordedThread,
-    Recording, SyncEnd,
+    Host, HostSettings, RecordedAction, RecordedExtent, RecordedFile, RecordedStep, RecordedSteps,
+    RecordedThread, Recording, SyncEnd,
 };
 
 use crate::common::{Server, Service, TARGET};
@@ -123,7 +122,7 @@ fn warm_application_allocates_next_to_never() {
 
 #[test]
 fn warm_host_of_a_recording_does_not_allocate() {
-    let steps = |thread: u32| -> Arc<[RecordedStep]> {
+    let steps = |thread: u32| -> RecordedSteps {
         let cycle = (0..60_000_u32).flat_map(|number| {
             let page = number * 37 % 2000;
             let actions = [

@@ -7,8 +7,9 @@ use proptest::prelude::*;
 use seeklab_core::{Duration, Instant, Operation, Seed};
 use seeklab_workloads::AddressSpace;
 use seeklab_workloads::host::{
-    CachedPages, Host, HostSettings, RecordedAction, RecordedAllocation, RecordedExtent, RecordedFile,
-    RecordedPlace, RecordedPool, RecordedStep, RecordedThread, Recording, SyncEnd,
+    CachedPages, Host, HostSettings, PART_STEPS, RecordedAction, RecordedAllocation, RecordedExtent,
+    RecordedFile, RecordedPlace, RecordedPool, RecordedStep, RecordedSteps, RecordedThread, Recording,
+    StepStore, SyncEnd,
 };
 
 use crate::common::{Server, Service, TARGET};
@@ -28,11 +29,11 @@ fn free() -> HostSettings {
 }
 
 fn thread(steps: &[(u64, RecordedAction)]) -> RecordedThread {
-    let step = |(us, action): &(u64, RecordedAction)| RecordedStep {
-        computing: Duration::from_us(*us),
-        action: *action,
-    };
     RecordedThread { start: Duration::ZERO, steps: steps.iter().map(step).collect() }
+}
+
+fn step((us, action): &(u64, RecordedAction)) -> RecordedStep {
+    RecordedStep { computing: Duration::from_us(*us), action: *action }
 }
 
 fn file(address: u64, pages: u64) -> RecordedFile {
@@ -280,14 +281,61 @@ proptest! {
 }
 
 #[test]
+fn name_is_looked_up_after_a_write_of_its_block() {
+    let first = thread(&[(0, metadata(500, true, true)), (0, RecordedAction::SyncAll)]);
+    let second =
+        |address| thread(&[(1_000, RecordedAction::LookUp { address }), (2_000, RecordedAction::None)]);
+    let elapsed = |address| run(Vec::new(), vec![first.clone(), second(address)]).figures.elapsed;
+    assert_eq!(elapsed(500), SERVICE + Duration::from_ms(2));
+    assert_eq!(elapsed(501), SERVICE, "nothing is written there");
+}
+
+#[test]
 fn recording_is_shared_by_copies_of_a_host() {
-    let steps: Arc<[RecordedStep]> = thread(&[(1, RecordedAction::None)]).steps;
-    let recorded = RecordedThread { start: Duration::ZERO, steps: Arc::clone(&steps) };
-    let host = host_of(Vec::new(), vec![recorded]);
-    let before = Arc::strong_count(&steps);
+    let store = Arc::new(Parts(vec![vec![step(&(1, RecordedAction::None)); PART_STEPS]]));
+    let host = host_of(Vec::new(), vec![stored(&store, vec![0], Vec::new())]);
+    let before = Arc::strong_count(&store);
     let copy = host.clone();
-    assert_eq!(Arc::strong_count(&steps), before, "copies share the list of threads");
+    assert_eq!(Arc::strong_count(&store), before, "copies share the list of threads");
     drop((host, copy));
+}
+
+/// Parts of steps, by number.
+#[derive(Debug)]
+struct Parts(Vec<Vec<RecordedStep>>);
+
+impl StepStore for Parts {
+    fn read(&self, number: u64, steps: &mut Vec<RecordedStep>) {
+        steps.clone_from(&self.0[number as usize]);
+    }
+}
+
+fn stored(store: &Arc<Parts>, parts: Vec<u64>, last: Vec<RecordedStep>) -> RecordedThread {
+    let store: Arc<dyn StepStore> = Arc::<Parts>::clone(store);
+    RecordedThread { start: Duration::ZERO, steps: RecordedSteps::stored(store, parts, last) }
+}
+
+#[test]
+fn steps_of_a_store_run_as_those_in_memory() {
+    // Two threads with parts of one store between each other, and the second one waits for the first.
+    let steps = |thread: u32| -> Vec<RecordedStep> {
+        let pages = (0..2 * PART_STEPS as u32 + 100).map(|number| number * 7 % 512);
+        let action = |(number, page)| match number % 9 {
+            8 if thread == 1 => RecordedAction::Await { thread: 0, steps: number },
+            _ => RecordedAction::Read { file: thread, first: page, pages: 1, requested: 1 },
+        };
+        pages.enumerate().map(|(number, page)| step(&(3, action((number as u32, page))))).collect()
+    };
+    let files = || vec![file(1000, 512), file(5000, 512)];
+    let both = [steps(0), steps(1)];
+    let in_memory = both.clone().map(|steps| RecordedThread { start: Duration::ZERO, steps: steps.into() });
+    let part = |thread: usize, part: usize| both[thread][part * PART_STEPS..(part + 1) * PART_STEPS].to_vec();
+    let store = Arc::new(Parts(vec![part(0, 0), part(1, 0), part(1, 1), part(0, 1)]));
+    let rest = |thread: usize| both[thread][2 * PART_STEPS..].to_vec();
+    let in_parts = vec![stored(&store, vec![0, 3], rest(0)), stored(&store, vec![1, 2], rest(1))];
+    let (whole, parted) = (run(files(), in_memory.to_vec()), run(files(), in_parts));
+    assert!(whole.completions.len() > 100);
+    assert_eq!((&parted.completions, &parted.figures), (&whole.completions, &whole.figures));
 }
 
 /// Two files of four blocks, whose places in the recording are 1000 and 1004: the first one was written first there.

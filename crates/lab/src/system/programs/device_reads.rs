@@ -11,7 +11,9 @@
 
 use std::collections::BTreeSet;
 
-use seeklab_workloads::host::{RecordedAction, RecordedStep};
+use seeklab_workloads::host::RecordedAction;
+
+use super::steps::Steps;
 
 /// Reads of a thread without another event between them.
 #[derive(Debug, Default)]
@@ -54,22 +56,23 @@ impl DeviceReads {
     /// were accessed before. Returns the block that the thread then waits for, unless it is part of the actions.
     pub(super) fn decide(
         &mut self,
-        steps: &mut [RecordedStep],
+        steps: &mut Steps,
         waits: bool,
         known: &mut BTreeSet<u64>,
     ) -> Option<u64> {
         let last = *self.runs.last()?;
         for run in &self.runs {
             known.extend(run.first..run.first + run.blocks);
-            steps[run.step].action =
-                RecordedAction::MetadataAhead { address: run.first, pages: run.blocks as u32 };
+            let action = RecordedAction::MetadataAhead { address: run.first, pages: run.blocks as u32 };
+            steps.set_action(run.step, action);
         }
         let needed = self.looked_up.filter(|block| self.runs.iter().any(|run| run.holds(*block)));
         let is_single = self.runs.len() == 1 && last.blocks == 1;
         self.runs.clear();
         if waits && is_single {
             let address = last.first;
-            steps[last.step].action = RecordedAction::Metadata { address, dirties: false, is_present: false };
+            let action = RecordedAction::Metadata { address, dirties: false, is_present: false };
+            steps.set_action(last.step, action);
             return None;
         }
         waits.then(|| needed.unwrap_or(last.first + last.blocks - 1))

@@ -21,6 +21,7 @@ use super::journal;
 use super::lost_pages::{DataReads, Lost, Write};
 use super::metadata_reads::Lookups;
 use super::queues::Queues;
+use super::steps::{PartFile, Steps};
 use crate::system::metadata::SystemMetadata;
 
 /// Size of a block of the file system, and of a page.
@@ -30,13 +31,13 @@ pub(super) const BLOCK_BYTES: u64 = 4096;
 const SECTOR_BYTES: u64 = 512;
 
 /// A thread, while its steps are read.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Thread {
     process: u32,
     start_ns: u64,
-    steps: Vec<RecordedStep>,
-    /// End of each step.
-    ends_ns: Vec<u64>,
+    steps: Steps,
+    /// True if it waits for other threads of the command.
+    has_dependencies: bool,
     /// Beginnings of the waits for I/O, in order.
     waits_ns: Vec<u64>,
     /// Waits that began before the last step.
@@ -75,16 +76,9 @@ enum Unknown {
     Write { step: usize, first: Option<u64>, last: Option<u64> },
 }
 
-/// A wait for another thread, until all steps are known.
-#[derive(Debug, Clone, Copy)]
-struct Dependency {
-    thread: usize,
-    step: usize,
-    on: usize,
-    end_ns: u64,
-}
-
 pub(super) struct Loader {
+    /// Steps that are not in memory.
+    file: Arc<PartFile>,
     file_system: u32,
     device_blocks: u64,
     has_metadata_bytes: bool,
@@ -103,7 +97,6 @@ pub(super) struct Loader {
     descriptors: Descriptors,
     /// Blocks of metadata that were accessed.
     metadata: BTreeSet<u64>,
-    dependencies: Vec<Dependency>,
     /// Thread, and pages that had left memory.
     lost: Vec<(usize, Lost)>,
     kept: KeptWaits,
@@ -136,6 +129,7 @@ impl Loader {
         let mut threads: Vec<Thread> = Vec::new();
         let mut descriptors = Descriptors::default();
         let mut made_outside = Vec::new();
+        let file = Arc::new(PartFile::default());
         for row in processes {
             if numbers.contains_key(&row.thread) {
                 continue;
@@ -148,13 +142,10 @@ impl Loader {
             } else if !numbers.contains_key(&row.parent) {
                 made_outside.push((row.process, row.parent));
             }
-            threads.push(Thread {
-                process: row.process,
-                start_ns: row.begin_ns - begin_ns,
-                ..Thread::default()
-            });
+            threads.push(Thread::new(row.process, row.begin_ns - begin_ns, &file));
         }
         Self {
+            file,
             file_system: metadata.mount.number,
             device_blocks: metadata.device.size_bytes / BLOCK_BYTES,
             has_metadata_bytes: metadata.has_metadata_bytes,
@@ -170,7 +161,6 @@ impl Loader {
             files: Files::default(),
             descriptors,
             metadata: BTreeSet::new(),
-            dependencies: Vec::new(),
             lost: Vec::new(),
             kept: KeptWaits::default(),
             queues: Queues::default(),
@@ -209,10 +199,23 @@ impl Loader {
         if end > self.device_blocks {
             return;
         }
-        self.data.insert(row.inode, row.device_block, u64::from(row.blocks));
+        self.data.insert(row.inode, row.file_block, row.device_block, u64::from(row.blocks));
         let number = self.files.number(row.inode, row.time_ns);
         let extents = &mut self.files.file(number).extents;
         extents.insert(row.file_block, row.device_block, u64::from(row.blocks), row.time_ns);
+    }
+
+    /// Takes a place that a thread asked for: that of a directory means that it looks up a name there. Comes in the order of the steps.
+    pub(super) fn look_up(&mut self, row: &ExtentRow) {
+        let known = row.thread.and_then(|thread| self.numbers.get(&thread));
+        let Some(number) = known.filter(|_| self.data.is_small_directory(row.inode)) else { return };
+        if row.device_block < self.device_blocks {
+            let action = RecordedAction::LookUp { address: row.device_block };
+            let steps = &mut self.threads[*number].steps;
+            if steps.len() == 0 || steps.action(steps.len() - 1) != action {
+                steps.push(RecordedStep { computing: Duration::ZERO, action }, 0);
+            }
+        }
     }
 
     /// Takes note of a thread that existed at the beginning: its process may have made processes of the task, which have its open files.
@@ -341,18 +344,16 @@ impl Loader {
             },
             StepEvent::CallEnter => self.enter_call(number, row),
             StepEvent::CallExit => self.exit_call(number, step, row),
-            StepEvent::Wait => self.explicit_wait(number, step, row, end_ns),
+            StepEvent::Wait => self.explicit_wait(number, row),
             _ => RecordedAction::None,
         };
         self.push(number, row, end_ns, action);
-        Ok(())
+        self.file.problem().map_or(Ok(()), Err)
     }
 
     fn push(&mut self, number: usize, row: &StepRow, end_ns: u64, action: RecordedAction) {
-        let thread = &mut self.threads[number];
-        thread.steps.push(RecordedStep { computing: Duration::from_ns(row.computing_ns), action });
-        let last_ns = thread.ends_ns.last().copied().unwrap_or(0);
-        thread.ends_ns.push(end_ns.max(last_ns));
+        let step = RecordedStep { computing: Duration::from_ns(row.computing_ns), action };
+        self.threads[number].steps.push(step, end_ns);
     }
 
     /// Takes a change of metadata in a transaction, or a write that a thread submits. The host itself decides about writes of data.
@@ -396,12 +397,12 @@ impl Loader {
         thread.data_reads.push(first, blocks, step);
         if let Some(write) = thread.data_reads.served_write() {
             let is_needed = thread.data_reads.needed_by_write(&write, &self.files.file(write.file).extents);
-            if let RecordedAction::Write { keeps_first, keeps_last, .. } =
-                &mut thread.steps[write.step].action
-            {
+            let mut action = thread.steps.action(write.step);
+            if let RecordedAction::Write { keeps_first, keeps_last, .. } = &mut action {
                 *keeps_first |= is_needed[0];
                 *keeps_last |= is_needed[1];
             }
+            thread.steps.set_action(write.step, action);
             let lost = thread.data_reads.lost_by_write(&write, is_needed);
             self.lost.extend(lost.map(|lost| (number, lost)));
         }
@@ -413,9 +414,7 @@ impl Loader {
         let awaited = thread.device_reads.decide(&mut thread.steps, has_waited, &mut self.metadata);
         if let Some(address) = awaited {
             let action = RecordedAction::Metadata { address, dirties: false, is_present: false };
-            thread.steps.push(RecordedStep { computing: Duration::ZERO, action });
-            let last_ns = thread.ends_ns.last().copied().unwrap_or(0);
-            thread.ends_ns.push(last_ns);
+            thread.steps.push(RecordedStep { computing: Duration::ZERO, action }, 0);
         }
     }
 
@@ -426,7 +425,7 @@ impl Loader {
             Some(Unknown::FirstFault { file }) => self.files.file(file).is_cached = !has_waited,
             Some(Unknown::Write { step, first, last }) => {
                 let RecordedAction::Write { file, first: start, pages, .. } =
-                    self.threads[number].steps[step].action
+                    self.threads[number].steps.action(step)
                 else {
                     unreachable!("the step is a write")
                 };
@@ -438,8 +437,8 @@ impl Loader {
                         .is_some_and(|known_ns| known_ns <= time_ns)
                 };
                 let (keeps_first, keeps_last) = (holds(first), holds(last));
-                self.threads[number].steps[step].action =
-                    RecordedAction::Write { file, first: start, pages, keeps_first, keeps_last };
+                let action = RecordedAction::Write { file, first: start, pages, keeps_first, keeps_last };
+                self.threads[number].steps.set_action(step, action);
             }
         }
     }
@@ -465,7 +464,7 @@ impl Loader {
             && self.descriptors.take_sequential(self.threads[number].process, descriptor)
         {
             let thread = &mut self.threads[number];
-            thread.steps[thread.call_step].action = RecordedAction::Sequential { file };
+            thread.steps.set_action(thread.call_step, RecordedAction::Sequential { file });
         }
         let thread = &mut self.threads[number];
         // The kernel takes some pages at a time, and records the rest of the request again.
@@ -473,7 +472,7 @@ impl Loader {
             && (open.file, open.end) == (file, end)
             && open.first <= first
         {
-            thread.steps[open.step].action = match first - open.first {
+            let action = match first - open.first {
                 0 => RecordedAction::None,
                 taken => {
                     let requested = number_of(end - open.first)?;
@@ -481,6 +480,7 @@ impl Loader {
                     RecordedAction::Read { file, first: number_of(open.first)?, pages, requested }
                 }
             };
+            thread.steps.set_action(open.step, action);
         }
         thread.read = Some(OpenRead { file, step, first, end });
         let pages = number_of(end - first)?;
@@ -639,6 +639,9 @@ impl Loader {
             if arguments[3] & RING_WAITS != 0 && arguments[2] > 0 {
                 let queue = self.queues.number(process, Some(arguments[0]));
                 self.queues.wait(queue, arguments[2], (number, step));
+                for (thread, step, action) in self.queues.decided() {
+                    self.threads[thread].steps.set_action(step, action);
+                }
             }
         } else {
             let descriptor = arguments[self.calls.written_argument(call)];
@@ -651,12 +654,12 @@ impl Loader {
         RecordedAction::None
     }
 
-    fn explicit_wait(&mut self, number: usize, step: usize, row: &StepRow, end_ns: u64) -> RecordedAction {
+    fn explicit_wait(&mut self, number: usize, row: &StepRow) -> RecordedAction {
         let wait_ns = row.wait_ns.unwrap_or(0);
         let other = row.other_thread.and_then(|other| self.numbers.get(&other)).copied();
         match (row.cause, other) {
             (Some(WaitCause::Process), Some(on)) if on != number => {
-                self.dependencies.push(Dependency { thread: number, step, on, end_ns });
+                self.threads[number].has_dependencies = true;
                 RecordedAction::Await { thread: on as u32, steps: 0 }
             }
             (cause, _) => {
@@ -669,8 +672,9 @@ impl Loader {
         }
     }
 
-    /// The programs. `memory_bytes` is the memory of the traced machine that files could have.
-    pub(super) fn finish(mut self, memory_bytes: u64) -> Loaded {
+    /// The programs. If the files that were accessed take at most `room_bytes`, nothing left memory for want of room. The error says what is
+    /// wrong.
+    pub(super) fn finish(mut self, room_bytes: u64) -> Result<Loaded, String> {
         for number in 0..self.threads.len() {
             let has_waited = self.threads[number].has_waited(u64::MAX);
             self.decide_device_reads(number, has_waited);
@@ -679,27 +683,28 @@ impl Loader {
             self.resolve(number, has_waited, u64::MAX);
         }
         for (thread, step, action) in std::mem::take(&mut self.queues).finish() {
-            self.threads[thread].steps[step].action = action;
+            self.threads[thread].steps.set_action(step, action);
         }
-        for dependency in std::mem::take(&mut self.dependencies) {
-            let ends = &self.threads[dependency.on].ends_ns;
-            let steps = ends.partition_point(|end_ns| *end_ns <= dependency.end_ns) as u32;
-            self.threads[dependency.thread].steps[dependency.step].action =
-                RecordedAction::Await { thread: dependency.on as u32, steps };
+        for number in 0..self.threads.len() {
+            if self.threads[number].has_dependencies {
+                self.decide_dependencies(number);
+            }
         }
-        // Where half of the memory would do, it was not for want of room that pages left it.
-        let had_room = self.files.accessed_blocks().saturating_mul(2 * BLOCK_BYTES) <= memory_bytes;
+        let had_room = self.files.accessed_blocks().saturating_mul(BLOCK_BYTES) <= room_bytes;
         let lost = if had_room { std::mem::take(&mut self.lost) } else { Vec::new() };
         for (number, lost) in &lost {
             lost.apply(&mut self.threads[*number].steps);
         }
         let recorded = |thread: Thread| RecordedThread {
             start: Duration::from_ns(thread.start_ns),
-            steps: Arc::from(thread.steps),
+            steps: thread.steps.finish(),
         };
+        if let Some(problem) = self.file.problem() {
+            return Err(problem);
+        }
         let threads = self.threads.into_iter().map(recorded).collect();
         let (files, pools) = self.files.finish();
-        Loaded {
+        Ok(Loaded {
             recording: Recording {
                 files,
                 threads,
@@ -711,11 +716,44 @@ impl Loader {
             kept: self.kept,
             unused_direct_opens: if self.direct_transfers == 0 { self.direct_opens } else { 0 },
             lost_pages: lost.iter().map(|(_, lost)| lost.pages()).sum(),
+        })
+    }
+
+    /// Decides how many steps of another thread each wait of a thread needs: those that had ended when the wait did.
+    fn decide_dependencies(&mut self, number: usize) {
+        for part in 0..self.threads[number].steps.parts() {
+            for (step, taken, end_ns) in self.threads[number].steps.part(part) {
+                let RecordedAction::Await { thread, .. } = taken.action else { continue };
+                let steps = self.threads[thread as usize].steps.ended_by(end_ns) as u32;
+                let action = RecordedAction::Await { thread, steps };
+                self.threads[number].steps.set_action(step, action);
+            }
         }
     }
 }
 
 impl Thread {
+    fn new(process: u32, start_ns: u64, file: &Arc<PartFile>) -> Self {
+        Self {
+            process,
+            start_ns,
+            steps: Steps::new(file),
+            has_dependencies: false,
+            waits_ns: Vec::new(),
+            waits_passed: 0,
+            journal_waits_ns: Vec::new(),
+            call: None,
+            call_ns: 0,
+            call_step: 0,
+            lookups: Lookups::default(),
+            device_reads: DeviceReads::default(),
+            data_reads: DataReads::default(),
+            is_writing: false,
+            read: None,
+            unknown: None,
+        }
+    }
+
     /// Returns true if a wait for I/O began since the last step.
     fn has_waited(&mut self, time_ns: u64) -> bool {
         let before = self.waits_passed;

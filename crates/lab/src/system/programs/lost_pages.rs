@@ -10,9 +10,10 @@
 //! The model does not decide about these pages: they leave its memory, too, before the same access. If memory was scarce, the model itself
 //! decides what leaves it.
 
-use seeklab_workloads::host::{RecordedAction, RecordedStep};
+use seeklab_workloads::host::RecordedAction;
 
 use super::extents::ExtentMap;
+use super::steps::Steps;
 
 /// Reads of data that a thread submitted within a call, and its last write.
 #[derive(Debug, Default)]
@@ -125,14 +126,15 @@ impl Lost {
     }
 
     /// Takes the pages from the memory of the host before the access.
-    pub(super) fn apply(&self, steps: &mut [RecordedStep]) {
+    pub(super) fn apply(&self, steps: &mut Steps) {
         let (Ok(first), Ok(pages)) = (u32::try_from(self.first), u32::try_from(self.pages)) else { return };
         let action = RecordedAction::Lose { file: self.file, first, pages };
         match self.write {
-            None => steps[self.step].action = action,
+            None => steps.set_action(self.step, action),
             // The write comes a step later.
             Some(write) => {
-                steps[self.step].action = std::mem::replace(&mut steps[write].action, action);
+                steps.set_action(self.step, steps.action(write));
+                steps.set_action(write, action);
             }
         }
     }

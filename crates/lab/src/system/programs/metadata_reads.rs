@@ -13,7 +13,9 @@
 
 use std::collections::BTreeSet;
 
-use seeklab_workloads::host::{RecordedAction, RecordedStep};
+use seeklab_workloads::host::RecordedAction;
+
+use super::steps::Steps;
 
 /// Blocks that follow each other in a read-ahead at least.
 const AHEAD_MIN: usize = 4;
@@ -32,7 +34,7 @@ impl Lookups {
 
     /// Decides the actions of the look-ups. `waits` if the thread waited for I/O after the last; `known` has the blocks
     /// that were accessed before.
-    pub(super) fn decide(&mut self, steps: &mut [RecordedStep], waits: bool, known: &mut BTreeSet<u64>) {
+    pub(super) fn decide(&mut self, steps: &mut Steps, waits: bool, known: &mut BTreeSet<u64>) {
         let blocks = std::mem::take(&mut self.blocks);
         let mut start = 0;
         while start < blocks.len() {
@@ -47,8 +49,9 @@ impl Lookups {
             } else {
                 for (block, step) in run {
                     let is_present = known.insert(*block) && !is_awaited;
-                    steps[*step].action =
-                        RecordedAction::Metadata { address: *block, dirties: false, is_present };
+                    let address = *block;
+                    let action = RecordedAction::Metadata { address, dirties: false, is_present };
+                    steps.set_action(*step, action);
                 }
             }
             start = end;
@@ -57,7 +60,7 @@ impl Lookups {
 
     fn decide_ahead(
         &self,
-        steps: &mut [RecordedStep],
+        steps: &mut Steps,
         run: &[(u64, usize)],
         before: &[(u64, usize)],
         is_awaited: bool,
@@ -67,7 +70,7 @@ impl Lookups {
         known.extend(run.iter().map(|(block, _)| *block));
         let needed = before.iter().rev().find(|(block, _)| (first..=last).contains(block));
         if let Some((_, step)) = needed {
-            steps[*step].action = RecordedAction::None;
+            steps.set_action(*step, RecordedAction::None);
         }
         // The plug holds the requests back until the last block has been looked up.
         let [.., (_, first_step), (_, second_step), (_, last_step)] = *run else {
@@ -76,31 +79,37 @@ impl Lookups {
         let ahead =
             |address: u64, end: u64| RecordedAction::MetadataAhead { address, pages: (end - address) as u32 };
         let split = needed.map(|(block, _)| *block).filter(|block| (first + 1..last).contains(block));
-        steps[first_step].action = ahead(first, split.unwrap_or(last + 1));
+        steps.set_action(first_step, ahead(first, split.unwrap_or(last + 1)));
         if let Some(split) = split {
-            steps[second_step].action = ahead(split, last + 1);
+            steps.set_action(second_step, ahead(split, last + 1));
         }
         if is_awaited || needed.is_some() {
             let address = needed.map_or(first, |(block, _)| *block);
-            steps[last_step].action = RecordedAction::Metadata { address, dirties: false, is_present: false };
+            let action = RecordedAction::Metadata { address, dirties: false, is_present: false };
+            steps.set_action(last_step, action);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use seeklab_core::Duration;
+    use seeklab_workloads::host::RecordedStep;
 
     use super::*;
+    use crate::system::programs::steps::PartFile;
 
     fn decide(blocks: &[u64], waits: bool, known: &mut BTreeSet<u64>) -> Vec<RecordedAction> {
         let step = RecordedStep { computing: Duration::ZERO, action: RecordedAction::None };
-        let mut steps = vec![step; blocks.len()];
+        let mut steps = Steps::new(&Arc::new(PartFile::default()));
+        blocks.iter().for_each(|_| steps.push(step, 0));
         let mut lookups = Lookups::default();
         blocks.iter().enumerate().for_each(|(step, block)| lookups.push(*block, step));
         lookups.decide(&mut steps, waits, known);
         assert!(lookups.blocks.is_empty());
-        steps.iter().map(|step| step.action).collect()
+        steps.finish().iter().map(|step| step.action).collect()
     }
 
     const fn metadata(address: u64, is_present: bool) -> RecordedAction {

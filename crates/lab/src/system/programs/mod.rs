@@ -8,7 +8,8 @@
 //! ```
 //! # Scope and limits
 //! - Neither requests nor the times of waits for I/O are read, so they cannot change a prediction.
-//! - All steps are held in memory: 48 bytes each while they are read, 40 afterwards.
+//! - Beyond 2,048 of a thread, steps are held in a temporary file, 40 bytes each. In memory are: 8 bytes for each wait for I/O
+//!   while the steps are read, the places of files, and what the steps around the current ones need.
 //! - A block has one place: the last that the trace knows. A file that was deleted before it was written has none. Places of new
 //!   data are those of the trace, in the order of the writes of the model.
 //! - What a file holds at the start is known from the first access to it: if the process did not wait, all of the file
@@ -28,12 +29,14 @@ mod lost_pages;
 mod metadata_reads;
 mod queues;
 mod settings;
+mod step_code;
+mod steps;
 #[cfg(test)]
 mod tests;
 
 use seeklab_core::ByteSize;
 use seeklab_traces::system::table::TableRow;
-use seeklab_traces::system::tables::{InitialRow, InterruptRow, OpenFileRow, ProcessRow};
+use seeklab_traces::system::tables::{ExtentRow, InitialRow, InterruptRow, OpenFileRow, ProcessRow, StepRow};
 use seeklab_workloads::host::{HostSettings, Recording};
 
 pub(super) use self::calls::Calls;
@@ -109,12 +112,25 @@ pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
             loader.cached(&row?).map_err(failed)?;
         }
     }
-    for row in trace.rows()? {
-        loader.step(&row?).map_err(failed)?;
+    // Look-ups in directories are not steps of the trace: the places that threads asked for tell them.
+    let mut places = trace.rows::<ExtentRow>()?.peekable();
+    for row in trace.rows::<StepRow>()? {
+        let row = row?;
+        while let Some(place) =
+            places.next_if(|place| place.as_ref().map_or(true, |place| place.time_ns <= row.time_ns))
+        {
+            loader.look_up(&place?);
+        }
+        loader.step(&row).map_err(failed)?;
     }
     let settings = settings::traced(metadata);
-    let memory_bytes = settings.memory.map_or(0, ByteSize::as_bytes);
-    let Loaded { recording, kept, lost_pages, unused_direct_opens } = loader.finish(memory_bytes);
+    // All of a limit but what the command used for itself: twice the mean, for it varies. Of a whole machine, half: others use it, too.
+    let room_bytes = match metadata.memory_group {
+        Some(group) => group.limit_bytes.saturating_sub(2 * group.used_bytes),
+        None => settings.memory.map_or(0, ByteSize::as_bytes) / 2,
+    };
+    let Loaded { recording, kept, lost_pages, unused_direct_opens } =
+        loader.finish(room_bytes).map_err(failed)?;
     let mut notes = Vec::new();
     if metadata.tables.get("commits").is_some_and(|commits| *commits > 0) && recording.journal.is_empty() {
         notes.push(

@@ -20,7 +20,7 @@ pub(super) struct Queues {
     /// Queue that a process used last. Threads of the kernel submit for a ring outside of calls.
     last: BTreeMap<u32, NonZeroU32>,
     queues: Vec<Queue>,
-    /// Steps whose actions are known at the end: thread, step, action.
+    /// Steps whose actions are decided: thread, step, action.
     decided: Vec<(usize, usize, RecordedAction)>,
 }
 
@@ -102,7 +102,12 @@ impl Queues {
         self.decided.push((thread, step, action));
     }
 
-    /// Actions that were open: thread, step, action.
+    /// Takes the actions that are decided: thread, step, action.
+    pub(super) fn decided(&mut self) -> Vec<(usize, usize, RecordedAction)> {
+        std::mem::take(&mut self.decided)
+    }
+
+    /// Actions that were open, and those that were not taken: thread, step, action.
     pub(super) fn finish(mut self) -> Vec<(usize, usize, RecordedAction)> {
         for number in 1..=self.queues.len() as u32 {
             self.decide(NonZeroU32::new(number).expect("it is above 0"));

@@ -42,6 +42,7 @@ pub(super) fn traced(metadata: &SystemMetadata) -> HostSettings {
         dirty_expire: centiseconds("vm.dirty_expire_centisecs"),
         writeback_interval: centiseconds("vm.dirty_writeback_centisecs").filter(|time| !time.is_zero()),
         read_ahead: kibibytes("queue.read_ahead_kb"),
+        aligned_read_ahead: release(&metadata.kernel).map(|release| release >= ALIGNED_READ_AHEAD),
         max_request: kibibytes("queue.max_sectors_kb").filter(|size| size.as_bytes() >= 4096),
         tags: number("queue.nr_requests").and_then(|tags| u32::try_from(tags).ok()).filter(|tags| *tags > 0),
         write_cache: metadata.settings.get("queue.write_cache").map(|cache| cache == "write back"),
@@ -58,6 +59,15 @@ pub(super) fn scheduler(metadata: &SystemMetadata) -> Option<&str> {
     chosen.split(']').next().filter(|name| !["", "none"].contains(name))
 }
 
+/// The first two numbers of a kernel's release: 6 and 18 of `6.18.4-generic`.
+fn release(kernel: &str) -> Option<(u32, u32)> {
+    let mut numbers = kernel.split(|byte: char| !byte.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+/// The first release whose windows of read-ahead end where their folios do.
+const ALIGNED_READ_AHEAD: (u32, u32) = (6, 17);
+
 /// Longest target of writeback throttling: a minute.
 const WBT_MAX_US: u64 = 60_000_000;
 
@@ -66,3 +76,59 @@ const WRITE_KIB_MAX: u64 = 1 << 30;
 
 /// The smallest memory of a host.
 const MEMORY_MIN: u64 = 256 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::metadata;
+    use super::*;
+
+    #[test]
+    fn scheduler_of_the_machine_is_the_chosen_one() {
+        let of = |names: &str| {
+            let mut metadata = metadata();
+            metadata.settings.insert("queue.scheduler".to_owned(), names.to_owned());
+            scheduler(&metadata).map(ToOwned::to_owned)
+        };
+        assert_eq!(of("none [mq-deadline] bfq").as_deref(), Some("mq-deadline"));
+        assert_eq!([of("[none] mq-deadline"), of("none"), of("")], [None, None, None]);
+        assert_eq!(scheduler(&metadata()), None);
+    }
+
+    #[test]
+    fn settings_are_those_of_the_machine() {
+        let settings = traced(&metadata());
+        assert_eq!(settings.dirty_limit.map(|limit| limit.as_f64()), Some(0.4));
+        assert_eq!((settings.dirty_bytes, settings.writeback_interval), (None, None));
+        let bytes =
+            [settings.memory, settings.dirty_background_bytes, settings.read_ahead, settings.max_request];
+        let bytes = bytes.map(|size| size.map(|size| size.as_bytes()));
+        assert_eq!(bytes, [Some(1 << 30), Some(1 << 20), Some(64 << 10), Some(256 << 10)]);
+        assert_eq!((settings.cpus, settings.tags), (Some(2), Some(128)));
+        assert_eq!(settings.dirty_expire, Some(Duration::from_s(30)));
+        assert_eq!(settings.write_bandwidth, None);
+        let mut known = metadata();
+        known.settings.insert("bdi.write_bandwidth_kbps".to_owned(), "560".to_owned());
+        assert_eq!(traced(&known).write_bandwidth.map(|rate| rate.as_bytes_per_s()), Some(560 << 10));
+        known.settings.insert("bdi.write_bandwidth_kbps".to_owned(), "0".to_owned());
+        assert_eq!(traced(&known).write_bandwidth, None, "nothing was dirty");
+        let is_aligned = |kernel: &str| {
+            let mut of_kernel = metadata();
+            kernel.clone_into(&mut of_kernel.kernel);
+            traced(&of_kernel).aligned_read_ahead
+        };
+        let kernels = ["6.18.44-fc", "6.17", "6.16.3", "5.10.0-30-amd64", "10.1-rc2", "unknown"];
+        assert_eq!(
+            kernels.map(is_aligned),
+            [Some(true), Some(true), Some(false), Some(false), Some(true), None]
+        );
+        // A strict limit of the device replaces the limits of all memory.
+        let mut strict = metadata();
+        for (name, value) in [("bdi.strict_limit", "1"), ("vm.dirty_background_ratio", "10")] {
+            strict.settings.insert(name.to_owned(), value.to_owned());
+        }
+        let settings = traced(&strict);
+        let bytes = [settings.dirty_bytes, settings.dirty_background_bytes]
+            .map(|size| size.map(|size| size.as_bytes()));
+        assert_eq!(bytes, [Some(8 << 20), Some(2 << 20)]);
+    }
+}

@@ -12,13 +12,12 @@ use seeklab_workloads::host::{CachedPages, RecordedAction, Recording, SyncEnd};
 
 use super::KeptWaits;
 use super::loader::{Loaded, Loader};
-use super::settings::{scheduler, traced};
 use crate::system::metadata::{DeviceFacts, EventCounts, MountFacts, SystemMetadata};
 
 /// Device of the file system.
 const DEVICE: u32 = 7 << 20;
 
-fn metadata() -> SystemMetadata {
+pub(super) fn metadata() -> SystemMetadata {
     let settings = [
         ("vm.dirty_ratio", "40"),
         ("vm.dirty_bytes", "0"),
@@ -192,7 +191,7 @@ fn loaded(
     waits: &[WaitRow],
     extents: &[ExtentRow],
     steps: &[StepRow],
-    memory_bytes: u64,
+    room_bytes: u64,
 ) -> Loaded {
     let mut metadata = metadata();
     for event in [StepEvent::DeviceRead, StepEvent::DeviceWrite, StepEvent::JournalChange] {
@@ -207,7 +206,7 @@ fn loaded(
     waits.iter().for_each(|row| loader.wait(row));
     extents.iter().for_each(|row| loader.extent(row));
     steps.iter().for_each(|row| loader.step(row).expect("the row is right"));
-    loader.finish(memory_bytes)
+    loader.finish(room_bytes).expect("the file can be used")
 }
 
 fn actions(recording: &Recording, thread: usize) -> Vec<RecordedAction> {
@@ -257,6 +256,7 @@ fn file_whose_first_access_does_not_wait_is_in_memory() {
 fn part_of_a_block_is_kept_if_the_file_had_it() {
     let extent = |time_ns, file_block, blocks| ExtentRow {
         time_ns,
+        thread: None,
         inode: 9,
         file_block,
         device_block: 500 + file_block,
@@ -294,7 +294,7 @@ fn reads_of_metadata_are_those_that_a_thread_submits() {
         length_bytes: Some(4096),
         ..step(10, time_ns, event)
     };
-    let place = ExtentRow { time_ns: 1, inode: 9, file_block: 0, device_block: 700, blocks: 8 };
+    let place = ExtentRow { time_ns: 1, thread: None, inode: 9, file_block: 0, device_block: 700, blocks: 8 };
     let steps = [
         access(10, StepEvent::FileWrite, 9, 0, 4096),
         // Data of a file, whose reads the host decides about, and whose buffers are no metadata.
@@ -337,7 +337,8 @@ fn pages_that_the_machine_took_leave_memory_before_the_same_access() {
         length_bytes: Some(blocks * 4096),
         ..step(10, time_ns, StepEvent::DeviceRead)
     };
-    let place = ExtentRow { time_ns: 1, inode: 9, file_block: 0, device_block: 700, blocks: 16 };
+    let place =
+        ExtentRow { time_ns: 1, thread: None, inode: 9, file_block: 0, device_block: 700, blocks: 16 };
     let look_up = |time_ns, first: u64, blocks: u64| {
         access(time_ns, StepEvent::FileRead, 9, first * 4096, blocks * 4096)
     };
@@ -357,8 +358,8 @@ fn pages_that_the_machine_took_leave_memory_before_the_same_access() {
     call(400, &[access(401, StepEvent::FileWrite, 9, 2 * 4096, 100), read(402, 702, 1)]);
     // A write to a part of a page that was never in memory.
     call(500, &[access(501, StepEvent::FileWrite, 9, 12 * 4096, 100), read(502, 712, 1)]);
-    let of = |memory_bytes| {
-        let loaded = loaded(&[process(10, 1, 0)], &[], &[place], &steps, memory_bytes);
+    let of = |room_bytes| {
+        let loaded = loaded(&[process(10, 1, 0)], &[], &[place], &steps, room_bytes);
         let deeds =
             actions(&loaded.recording, 0).into_iter().filter(|action| *action != RecordedAction::None);
         (loaded.lost_pages, deeds.collect::<Vec<_>>())
@@ -373,8 +374,8 @@ fn pages_that_the_machine_took_leave_memory_before_the_same_access() {
         [look_up(0, 4), look_up(4, 2), lose(1, 5), look_up(0, 4), lose(2, 1), write(2), write(12)]
     );
     assert_eq!(pages, 6);
-    // Seven pages, and memory for 13: the host itself decides what leaves it.
-    let (pages, deeds) = of(13 * 4096);
+    // Seven pages, and room for six: the host itself decides what leaves it.
+    let (pages, deeds) = of(6 * 4096);
     assert_eq!(deeds, [look_up(0, 4), look_up(4, 2), look_up(0, 4), write(2), write(12)]);
     assert_eq!(pages, 0);
 }
@@ -390,6 +391,7 @@ fn part_of_a_block_is_new_unless_the_trace_read_it_or_used_it_before() {
     // Without delayed allocation, a new block has its place within the write.
     let place = |time_ns, file_block| ExtentRow {
         time_ns,
+        thread: None,
         inode: 9,
         file_block,
         device_block: 500 + file_block,
@@ -440,8 +442,14 @@ fn files_that_have_an_inode_one_after_the_other_are_several() {
         access(300, StepEvent::FileWrite, 9, 0, 8192),
         delete(400),
     ];
-    let extent =
-        |time_ns, device_block| ExtentRow { time_ns, inode: 9, file_block: 0, device_block, blocks: 1 };
+    let extent = |time_ns, device_block| ExtentRow {
+        time_ns,
+        thread: None,
+        inode: 9,
+        file_block: 0,
+        device_block,
+        blocks: 1,
+    };
     let (recording, deeds) = deeds(&[], &[extent(110, 500), extent(310, 600)], &steps);
     let places: Vec<(u64, u64)> =
         recording.files.iter().map(|file| (file.pages, file.extents[0].address)).collect();
@@ -515,7 +523,8 @@ fn metadata_that_a_thread_writes_itself_is_written_by_the_model_too() {
         length_bytes: Some(8192),
         ..step(10, time_ns, event)
     };
-    let extent = ExtentRow { time_ns: 1, inode: 50, file_block: 0, device_block: 500, blocks: 8 };
+    let extent =
+        ExtentRow { time_ns: 1, thread: None, inode: 50, file_block: 0, device_block: 500, blocks: 8 };
     let steps = [
         access(100, StepEvent::FileRead, 50, 0, 4096),
         transfer(110, 40, StepEvent::DeviceWrite),
@@ -603,45 +612,6 @@ fn other_file_systems_and_block_sizes_are_not_mistaken() {
 }
 
 #[test]
-fn scheduler_of_the_machine_is_the_chosen_one() {
-    let of = |names: &str| {
-        let mut metadata = metadata();
-        metadata.settings.insert("queue.scheduler".to_owned(), names.to_owned());
-        scheduler(&metadata).map(ToOwned::to_owned)
-    };
-    assert_eq!(of("none [mq-deadline] bfq").as_deref(), Some("mq-deadline"));
-    assert_eq!([of("[none] mq-deadline"), of("none"), of("")], [None, None, None]);
-    assert_eq!(scheduler(&metadata()), None);
-}
-
-#[test]
-fn settings_are_those_of_the_machine() {
-    let settings = traced(&metadata());
-    assert_eq!(settings.dirty_limit.map(|limit| limit.as_f64()), Some(0.4));
-    assert_eq!((settings.dirty_bytes, settings.writeback_interval), (None, None));
-    let bytes = [settings.memory, settings.dirty_background_bytes, settings.read_ahead, settings.max_request];
-    let bytes = bytes.map(|size| size.map(|size| size.as_bytes()));
-    assert_eq!(bytes, [Some(1 << 30), Some(1 << 20), Some(64 << 10), Some(256 << 10)]);
-    assert_eq!((settings.cpus, settings.tags), (Some(2), Some(128)));
-    assert_eq!(settings.dirty_expire, Some(Duration::from_s(30)));
-    assert_eq!(settings.write_bandwidth, None);
-    let mut known = metadata();
-    known.settings.insert("bdi.write_bandwidth_kbps".to_owned(), "560".to_owned());
-    assert_eq!(traced(&known).write_bandwidth.map(|rate| rate.as_bytes_per_s()), Some(560 << 10));
-    known.settings.insert("bdi.write_bandwidth_kbps".to_owned(), "0".to_owned());
-    assert_eq!(traced(&known).write_bandwidth, None, "nothing was dirty");
-    // A strict limit of the device replaces the limits of all memory.
-    let mut strict = metadata();
-    for (name, value) in [("bdi.strict_limit", "1"), ("vm.dirty_background_ratio", "10")] {
-        strict.settings.insert(name.to_owned(), value.to_owned());
-    }
-    let settings = traced(&strict);
-    let bytes =
-        [settings.dirty_bytes, settings.dirty_background_bytes].map(|size| size.map(|size| size.as_bytes()));
-    assert_eq!(bytes, [Some(8 << 20), Some(2 << 20)]);
-}
-
-#[test]
 fn transfers_past_the_page_cache_are_causes_and_their_reads_effects() {
     let direct = |time_ns, event, offset, length, is_async| StepRow {
         is_async: Some(is_async),
@@ -652,7 +622,8 @@ fn transfers_past_the_page_cache_are_causes_and_their_reads_effects() {
         length_bytes: Some(1024),
         ..step(10, 22, StepEvent::DeviceRead)
     };
-    let place = ExtentRow { time_ns: 21, inode: 9, file_block: 0, device_block: 700, blocks: 64 };
+    let place =
+        ExtentRow { time_ns: 21, thread: None, inode: 9, file_block: 0, device_block: 700, blocks: 64 };
     let [pread, returned] = call(20, 17, [3, 0, 1024], 1024);
     let [write, written] = call(40, 18, [3, 0, 4096], 4096);
     let [sync, synced] = call(60, 75, [3, 0, 0], 0);
@@ -733,7 +704,14 @@ fn pages_in_memory_at_the_beginning_are_those_of_the_trace() {
     let far = access(80, StepEvent::FileWrite, 1, 20 * 4096 + 100, 50);
     let steps = [read, other, write, far];
     steps.iter().for_each(|row| loader.survey(row));
-    loader.extent(&ExtentRow { time_ns: 90, inode: 1, file_block: 8, device_block: 700, blocks: 2 });
+    loader.extent(&ExtentRow {
+        time_ns: 90,
+        thread: None,
+        inode: 1,
+        file_block: 8,
+        device_block: 700,
+        blocks: 2,
+    });
     let rows = [
         part(Some(1), 0, 2, false),
         part(Some(1), 8, 2, true),
@@ -743,7 +721,8 @@ fn pages_in_memory_at_the_beginning_are_those_of_the_trace() {
     ];
     rows.iter().for_each(|row| loader.cached(row).expect("the row is right"));
     steps.iter().for_each(|row| loader.step(row).expect("the row is right"));
-    let Recording { files, metadata, threads, .. } = loader.finish(1 << 30).recording;
+    let Recording { files, metadata, threads, .. } =
+        loader.finish(1 << 30).expect("the file can be used").recording;
     let cached = |first, pages, is_dirty| CachedPages { first, pages, is_dirty };
     let places: Vec<_> = files.iter().map(|file| (file.is_cached, file.cached.clone(), file.pages)).collect();
     // The first access to the file without rows did not wait.
@@ -753,12 +732,39 @@ fn pages_in_memory_at_the_beginning_are_those_of_the_trace() {
     assert_eq!(metadata, [cached(100, 3, true)]);
     // What was dirty gets its place when the host writes it.
     assert_eq!(files[0].allocations.len(), 1);
-    let keeps = |step: usize| match threads[0].steps[step].action {
+    let keeps = |step: usize| match threads[0].steps.iter().nth(step).expect("there is one").action {
         RecordedAction::Write { keeps_first, .. } => keeps_first,
         other => panic!("{other:?}"),
     };
     // This trace has no reads of the device, so a place that was known before decides.
     assert_eq!((keeps(2), keeps(3)), (false, false));
+}
+
+#[test]
+fn name_is_looked_up_where_a_thread_asked_for_the_place_of_a_small_directory() {
+    let mut loader = Loader::new(&metadata(), &[process(10, 1, 0)]);
+    let steps = [access(50, StepEvent::FileRead, 1, 0, 4096), step(10, 70, StepEvent::Exit)];
+    steps.iter().for_each(|row| loader.survey(row));
+    let place = |thread, inode, file_block| ExtentRow {
+        time_ns: 60,
+        thread,
+        inode,
+        file_block,
+        device_block: 300 + file_block,
+        blocks: 1,
+    };
+    let mine = [(5, 0), (5, 0), (1, 0), (6, 0), (6, 1)];
+    // Twice, of a file, of a directory of two blocks, and by threads that are not of the task.
+    let mine = mine.map(|(inode, file_block)| place(Some(10), inode, file_block));
+    let places = [mine.as_slice(), &[place(None, 5, 0), place(Some(77), 5, 0)]].concat();
+    places.iter().for_each(|row| loader.extent(row));
+    loader.step(&steps[0]).expect("the row is right");
+    places.iter().for_each(|row| loader.look_up(row));
+    loader.step(&steps[1]).expect("the row is right");
+    let recording = loader.finish(1 << 30).expect("the file can be used").recording;
+    let look_up = RecordedAction::LookUp { address: 300 };
+    let read = RecordedAction::Read { file: 1, first: 0, pages: 1, requested: 1 };
+    assert_eq!(actions(&recording, 0), [read, look_up, RecordedAction::None]);
 }
 
 #[test]
@@ -784,7 +790,7 @@ fn files_open_at_the_beginning_are_those_of_the_process_that_made_the_command() 
     loader.open_file(&open(3, 8, 9, 0o2));
     let steps = [call(20, 74, [7, 0, 0], 0), call(40, 74, [8, 0, 0], 0)].concat();
     steps.iter().for_each(|row| loader.step(row).expect("the row is right"));
-    let all = actions(&loader.finish(1 << 30).recording, 0);
+    let all = actions(&loader.finish(1 << 30).expect("the file can be used").recording, 0);
     let none = RecordedAction::None;
     assert_eq!(all, [RecordedAction::SyncFile { file: 0, end: SyncEnd::Flush }, none, none, none]);
 }

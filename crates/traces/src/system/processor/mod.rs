@@ -346,6 +346,7 @@ impl Processor {
             EventKind::Extent(extent) if extent.device == self.device.file_system => {
                 sink(Output::Extent(ExtentRow {
                     time_ns: self.time(),
+                    thread: self.threads.contains_key(&event.thread).then_some(event.thread),
                     inode: extent.inode,
                     file_block: extent.file_block,
                     device_block: extent.device_block,

@@ -46,6 +46,7 @@ use super::page_set::PageSet;
 use super::process::{Next, Wait};
 use super::profile::Settings;
 use super::recorded::{CachedPages, RecordedExtent, RecordedFile, RecordedPool, RecordedThread};
+use super::recorded_steps::StepWindow;
 use super::{Host, PAGE_BYTES, SYNCER};
 
 /// Number of the file that stands for the device: its blocks are metadata.
@@ -88,6 +89,8 @@ struct Progress {
     has_ended: bool,
     /// Threads that wait: the number of steps, and the process.
     waiting: Vec<(u32, u32)>,
+    /// Steps around the next one.
+    window: StepWindow,
 }
 
 /// State of a host that runs Linux.

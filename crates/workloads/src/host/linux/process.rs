@@ -7,6 +7,7 @@ use super::{Host, METADATA};
 use crate::host::process::{Activity, Next, Recorded, Wait};
 use crate::host::profile::scaled;
 use crate::host::recorded::{RecordedAction, SyncEnd};
+use crate::host::recorded_steps::StepWindow;
 
 /// Blocks that a process changes before it looks at the amount of dirty data again: a write takes them as one part of memory.
 const CHUNK_PAGES: u64 = 512;
@@ -22,7 +23,9 @@ impl Host {
         let process = &self.processes[pid as usize];
         let (thread, done) = (process.definition, process.next);
         self.pass(thread, done);
-        let Some(step) = self.linux().threads[thread as usize].steps.get(done as usize).copied() else {
+        let linux = self.linux_mut();
+        let window = &mut linux.progress[thread as usize].window;
+        let Some(step) = linux.threads[thread as usize].steps.get(done as usize, window) else {
             return Next::End;
         };
         let process = &mut self.processes[pid as usize];
@@ -90,6 +93,7 @@ impl Host {
             RecordedAction::Metadata { address, dirties, is_present } => {
                 self.metadata(pid, address, dirties, is_present)
             }
+            RecordedAction::LookUp { address } => self.look_up_name(pid, address),
             RecordedAction::MetadataAhead { address, pages } => {
                 self.metadata_ahead(pid, address, u64::from(pages));
                 Next::Continue
@@ -165,7 +169,9 @@ impl Host {
 
     /// A thread has ended: all that waited for it go on.
     pub(in crate::host) fn end_thread(&mut self, thread: u32) {
-        self.linux_mut().progress[thread as usize].has_ended = true;
+        let progress = &mut self.linux_mut().progress[thread as usize];
+        progress.has_ended = true;
+        progress.window = StepWindow::default();
         self.pass(thread, u32::MAX);
     }
 }

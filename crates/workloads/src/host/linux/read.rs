@@ -97,7 +97,7 @@ impl Host {
                 .find(|distance| cache.find(page + distance).is_none())
                 .map(|distance| index + distance)
         };
-        let window = state.marked(index, requested, limit, next_missing);
+        let window = state.marked(index, requested, limit, self.settings.aligned_read_ahead, next_missing);
         self.linux_mut().files[file as usize].read_ahead = state;
         if let Some(window) = window {
             self.read_window(pid, file, window, 0..0);
@@ -151,11 +151,8 @@ impl Host {
         let page = self.linux().page(file, index);
         if self.cache.find(page).is_none() {
             let limit = self.settings.read_ahead.max(1);
-            let start = index.saturating_sub(limit / 2);
-            let marker = (limit >= 4).then(|| start + limit - limit / 4);
-            let state = &mut self.linux_mut().files[file as usize].read_ahead;
-            (state.start, state.size, state.async_size) = (start, limit, limit / 4);
-            self.read_window(pid, file, Window { start, size: limit, marker }, index..index + 1);
+            let window = self.linux_mut().files[file as usize].read_ahead.around(index, limit);
+            self.read_window(pid, file, window, index..index + 1);
         }
         let Some(frame) = self.cache.find(page) else {
             return self.await_memory(pid);
@@ -194,6 +191,17 @@ impl Host {
             self.dirty_by(pid, frame);
         }
         next
+    }
+
+    /// Looks a name up in a block of a directory: waits while the device writes it, as `__ext4_find_entry` of the kernel does.
+    pub(super) fn look_up_name(&mut self, pid: u32, address: u64) -> Next {
+        let page = self.linux().page(METADATA, address);
+        match self.cache.find(page) {
+            Some(frame) if self.cache.frame(frame).state == FrameState::Writing => {
+                self.wait_for_frame(pid, frame)
+            }
+            _ => Next::Continue,
+        }
     }
 
     /// Reads blocks of metadata in advance.

@@ -119,7 +119,14 @@ impl StartState {
         }
         for place in &self.places {
             let PartPlace { inode, file_block, device_block, blocks } = *place;
-            sink(Output::Extent(ExtentRow { time_ns, inode, file_block, device_block, blocks }));
+            sink(Output::Extent(ExtentRow {
+                time_ns,
+                thread: None,
+                inode,
+                file_block,
+                device_block,
+                blocks,
+            }));
         }
     }
 }
