@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
 """Tables of docs/criticality.md: five workloads, classes by flags and by waits, two schedulers.
 
+    scripts/criticality-table.py predict --results FILE [--workload NAME]... [--repetitions N]
     scripts/criticality-table.py measure --results FILE [--workload NAME]... [--repetitions N] [--first N] [--seed N]
     scripts/criticality-table.py table --results FILE
 
+predict      records each workload with `seeklab run --system` under c-look, and simulates the recording as a whole host under both
+             schedulers. Appends one line of JSON a recording to FILE. Comes before `measure`.
 measure      runs each workload with `seeklab run` under c-look and criticality-c-look, with --criticality flags and
              waits: four runs a repetition, in an order drawn from the seed. Appends one line of JSON a run to FILE.
              Needs root, FUSE, loop devices, tracefs, postmark and sqlite3.
 table        prints the tables from FILE, as Markdown.
 
 The host is small: 4 MiB of the device may be dirty, and writeback is not throttled. The host's scheduler is `none`, so
-that the emulated disk orders the requests. The prediction is an open replay: `seeklab simulate` sends the requests of a
-run under c-look, with their classes and changes, to the disk with each scheduler.
+that the emulated disk orders the requests. The command has one processor, and `seeklab calibrate` comes first (see
+scripts/host-table.py). Beside the host, an open replay predicts: `seeklab simulate` sends the requests of a run under c-look, with
+their classes and changes, to the disk with each scheduler.
 
 Workloads: copy, postmark, tar, sqlite, grep. `sqlite` and `grep` run beside a process that writes a file.
 Settings: SEEKLAB (the program), DEVICE [default: cheetah-36es].
@@ -47,6 +51,9 @@ for folder in $(seq %d); do
 done
 """
 
+# Program whose elapsed time counts, where another one runs beside it.
+TASKS = {"sqlite": "sqlite3", "grep": "grep"}
+
 # Name: file system, setup, command.
 WORKLOADS = {
     "copy": ("ext2", TREE % (20, 40, 60000), "cp -r a b"),
@@ -68,18 +75,40 @@ kill $writer || true
 }
 
 
-def run(workload, scheduler, rule, folder):
-    """Runs a workload once. Returns its figures and those of the prediction, if this run has one."""
+def emulate(workload, scheduler, extra):
+    """Runs a workload once. Returns the figures of its only repetition."""
     file_system, setup, command = WORKLOADS[workload]
-    record = ["--record", folder] if scheduler == "c-look" else []
     result = subprocess.run(
-        [SEEKLAB, "run", DEVICE, "--scheduler", scheduler, "--criticality", rule, "--fs", file_system, "--size", "2GiB",
-         "--setup", setup, "--host-scheduler", "none", "--dirty-limit", "4MiB", "--wbt", "off", "--quiet", "--json", *record,
-         "--", "sh", "-ec", command],
+        [SEEKLAB, "run", DEVICE, "--scheduler", scheduler, "--fs", file_system, "--size", "2GiB", "--setup", setup, "--cpus", "1",
+         "--host-scheduler", "none", "--dirty-limit", "4MiB", "--wbt", "off", "--quiet", "--json", *extra, "--", "sh", "-ec", command],
         stdout=subprocess.PIPE, check=False)
     if result.returncode != 0:
-        sys.exit(f"{workload}, {scheduler}, {rule}: seeklab run exited with {result.returncode}")
-    figures = json.loads(result.stdout)["devices"][0]["repetitions"][0]
+        sys.exit(f"{workload}, {scheduler}: seeklab run exited with {result.returncode}")
+    return json.loads(result.stdout)["devices"][0]["repetitions"][0]
+
+
+def predict(options):
+    for workload in [workload for _ in range(options.repetitions) for workload in options.workload or WORKLOADS]:
+        with tempfile.TemporaryDirectory() as folder:
+            figures = emulate(workload, "c-look", ["--system", folder])
+            (trace,) = Path(folder).glob("*.sys")
+            line = {"workload": workload, "recorded_s": figures["elapsed_s"]}
+            task = ["--task", TASKS[workload]] if workload in TASKS else []
+            for scheduler in SCHEDULERS:
+                simulated = subprocess.run(
+                    [SEEKLAB, "simulate", DEVICE, "-w", str(trace), "--scheduler", scheduler, *task, "--json", "--quiet"],
+                    stdout=subprocess.PIPE, check=False)
+                line[f"host {scheduler}"] = json.loads(simulated.stdout)["devices"][0]["host"]
+        with open(options.results, "a", encoding="utf-8") as results:
+            results.write(json.dumps(line) + "\n")
+        times = ", ".join(f"{scheduler} {line[f'host {scheduler}']['elapsed_s']:.2f} s" for scheduler in SCHEDULERS)
+        print(f"{workload}: recorded {line['recorded_s']:.2f} s, predicted {times}", file=sys.stderr)
+
+
+def run(workload, scheduler, rule, folder):
+    """Runs a workload once. Returns its figures and those of the replay, if this run has one."""
+    record = ["--record", folder] if scheduler == "c-look" else []
+    figures = emulate(workload, scheduler, ["--criticality", rule, *record])
     keep = ("elapsed_s", "flush_s", "requests", "mp3_mean_ms", "mp1_mean_ms", "criticality", "trust_level", "lost")
     line = {"workload": workload, "scheduler": scheduler, "rule": rule, **{key: figures[key] for key in keep}}
     for trace in Path(folder).iterdir():
@@ -122,7 +151,8 @@ def number(value, digits=1):
 
 def table(options):
     with open(options.results, encoding="utf-8") as results:
-        lines = [json.loads(line) for line in results]
+        everything = [json.loads(line) for line in results]
+    lines = [line for line in everything if "scheduler" in line]
     names = [name for name in WORKLOADS if any(line["workload"] == name for line in lines)]
 
     def of(name, scheduler, rule):
@@ -175,20 +205,42 @@ def table(options):
                          for scheduler in SCHEDULERS]
                 cells.append(" to ".join(number(time) for time in times))
             print(f"| {name} | {rule} | {' | '.join(cells)} |")
+    print()
+    print("| workload | measured s: c-look | criticality by flags | by waits | predicted s: c-look | criticality | predicted response ms, "
+          "c-look to criticality: time-critical | time-limited | time-noncritical |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    for name in names:
+        predicted = [line for line in everything if line["workload"] == name and "recorded_s" in line]
+        plain = [line["elapsed_s"] for rule in RULES for line in of(name, "c-look", rule)]
+        before = statistics.mean(plain)
+        cells = [spread(plain)]
+        for rule in RULES:
+            times = [line["elapsed_s"] for line in of(name, SCHEDULERS[1], rule)]
+            cells.append(f"{spread(times)}, {100 * (statistics.mean(times) / before - 1):+.0f} %")
+        times = [mean([line[f"host {scheduler}"]["elapsed_s"] for line in predicted]) for scheduler in SCHEDULERS]
+        if predicted:
+            cells += [number(times[0], 2), f"{times[1]:.2f}, {100 * (times[1] / times[0] - 1):+.0f} %"]
+            for one in CLASSES:
+                means = [mean([line[f"host {scheduler}"][one]["response_mean_ms"] for line in predicted]) for scheduler in SCHEDULERS]
+                cells.append(" to ".join(number(time) for time in means))
+        print(f"| {name} | {' | '.join(cells)} |")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(required=True)
+    predicting = verbs.add_parser("predict")
+    predicting.set_defaults(run=predict)
     measuring = verbs.add_parser("measure")
-    measuring.add_argument("--workload", action="append", choices=list(WORKLOADS))
-    measuring.add_argument("--repetitions", type=int, default=3)
+    for verb in (predicting, measuring):
+        verb.add_argument("--workload", action="append", choices=list(WORKLOADS))
+        verb.add_argument("--repetitions", type=int, default=3)
     measuring.add_argument("--first", type=int, default=0)
     measuring.add_argument("--seed", type=int, default=1)
     measuring.set_defaults(run=measure)
     printing = verbs.add_parser("table")
     printing.set_defaults(run=table)
-    for verb in (measuring, printing):
+    for verb in (predicting, measuring, printing):
         verb.add_argument("--results", required=True)
     options = parser.parse_args()
     options.run(options)
