@@ -453,6 +453,7 @@ impl RunArguments {
             repetitions: self.repeat,
             interval: self.interval,
             pacing: self.pacing(),
+            target: None,
         };
         let fio = FioOptions { skip_unknown: self.skip_unknown, target: self.on.as_deref() };
         let options = match is_plan {

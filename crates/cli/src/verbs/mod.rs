@@ -23,7 +23,11 @@ use seeklab_lab::session::Session;
 impl Command {
     /// Returns true if the kernel may never return from a request of this command, so that its process cannot end.
     pub(crate) fn can_be_held(&self) -> bool {
-        matches!(self, Self::Bench(arguments) if arguments.can_be_held())
+        match self {
+            Self::Bench(arguments) => arguments.can_be_held(),
+            Self::Experiment(arguments) => arguments.can_be_held(),
+            _ => false,
+        }
     }
 }
 
@@ -59,7 +63,7 @@ verbs! {
     simulate: Simulate,
     /// Estimate the response times of a workload by arithmetic, before anything runs.
     estimate: Estimate,
-    /// Run an experiment: devices × workloads × schedulers × arrivals × parameters.
+    /// Run an experiment: devices or real targets × workloads × schedulers × arrivals × parameters.
     experiment: Experiment,
     /// Run programs on emulated devices and report the run times on each device.
     run: Run,

@@ -210,7 +210,10 @@ fn schema_and_reference_of_experiment_files_are_printed() {
         text(&output.stdout)
     };
     let schema: Value = serde_json::from_str(&run("--schema")).unwrap();
-    assert_eq!(schema["required"], serde_json::json!(["devices", "workloads"]));
+    let required: Vec<&Value> =
+        schema["anyOf"].as_array().unwrap().iter().map(|form| &form["required"]).collect();
+    let forms = [["devices", "workloads"].as_slice(), &["targets", "workloads"], &["plans"]];
+    assert_eq!(required, forms.map(|keys| serde_json::json!(keys)).iter().collect::<Vec<_>>());
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/experiments.md");
     assert_eq!(run("--reference"), fs::read_to_string(page).unwrap());
 }
@@ -560,10 +563,11 @@ fn open_replay_overestimates_what_a_scheduler_changes() {
 #[test]
 fn example_experiments_run() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    for name in ["schedulers", "track-aligned"] {
+    for name in ["schedulers", "targets", "track-aligned"] {
         let text = fs::read_to_string(examples.join(format!("{name}.toml"))).unwrap();
-        let lines =
-            text.lines().filter(|line| !["requests", "repetitions"].iter().any(|key| line.starts_with(key)));
+        let is_long =
+            |line: &&str| ["requests", "repetitions", "duration"].iter().any(|key| line.starts_with(key));
+        let lines = text.lines().filter(|line| !is_long(line));
         let short = format!("requests = 50\n{}", lines.collect::<Vec<_>>().join("\n"));
         let bench = Bench::new(&short);
         let output = bench.path("r");

@@ -19,6 +19,7 @@ mod estimate;
 mod estimate_check;
 mod events;
 mod experiment;
+mod experiment_targets;
 mod fifos;
 mod fio_jobs;
 mod fio_output;

@@ -9,6 +9,7 @@ mod answer;
 mod comparison;
 mod counters;
 mod course;
+mod figure_names;
 mod figures;
 mod fio;
 mod fio_json;
@@ -89,6 +90,11 @@ pub use state_check::{StateCheckFigures, StateCheckOptions, StateCheckResult, ch
 pub use targets::MeasuredTargets;
 pub use verification::{FindingFigures, VerificationFigures, VerificationOptions};
 
+pub(crate) use figure_names::{figure_names, named_figures};
+pub(crate) use overwriting::{is_overwritten, names_typed_again};
+pub(crate) use plan_file::TargetTable;
+pub(crate) use saved_plan::identity;
+
 /// Result of a measurement.
 #[derive(Debug)]
 pub struct BenchResult {
@@ -124,19 +130,7 @@ pub fn bench_with(
     options: &BenchOptions,
     listener: &mut dyn BenchListener,
 ) -> Result<BenchResult, Failure> {
-    if options.verification.is_some()
-        && !(options.is_one_stream() && options.repetitions == 1 && options.find_rate.is_none())
-    {
-        return Err(Failure::new("--verify: checks one stream, once")
-            .hint("leave out the plan, --repeat, --rates and --find-rate"));
-    }
-    if let (Some(_), Some(model)) = (
-        &options.counters,
-        options.targets.iter().find(|target| TargetKind::of(&target.address).0.is_virtual),
-    ) {
-        return Err(Failure::new(format!("--counters: `{}` is measured in virtual time", model.address))
-            .hint("counters are those of real time; leave them out, or measure a real target"));
-    }
+    check(options)?;
     let mut search = options.find_rate.map(|bound| RateSearch::new(options, bound)).transpose()?;
     let loads = loads(options)?;
     let is_folder_made = check_outputs(options)?;
@@ -166,6 +160,34 @@ pub fn bench_with(
             Err(failure)
         }
     }
+}
+
+/// Refuses options that do not go together.
+fn check(options: &BenchOptions) -> Result<(), Failure> {
+    if options.verification.is_some()
+        && !(options.is_one_stream() && options.repetitions == 1 && options.find_rate.is_none())
+    {
+        return Err(Failure::new("--verify: checks one stream, once")
+            .hint("leave out the plan, --repeat, --rates and --find-rate"));
+    }
+    if let (Some(_), Some(model)) = (
+        &options.counters,
+        options.targets.iter().find(|target| TargetKind::of(&target.address).0.is_virtual),
+    ) {
+        return Err(Failure::new(format!("--counters: `{}` is measured in virtual time", model.address))
+            .hint("counters are those of real time; leave them out, or measure a real target"));
+    }
+    Ok(())
+}
+
+/// Checks what [`bench()`] checks without a target.
+///
+/// # Errors
+/// If options, targets or workloads do not fit each other.
+pub(crate) fn check_options(options: &BenchOptions) -> Result<(), Failure> {
+    check(options)?;
+    targets::check_kinds(options)?;
+    loads(options).map(drop)
 }
 
 /// Measures the targets, which are ready.
@@ -346,21 +368,23 @@ fn failure(options: &BenchOptions, loads: &[Vec<Load>], phases: &[PhaseRun]) -> 
     Some(place(Failure::check(format!("no request was issued{ramp}, so nothing was measured")), run))
 }
 
+/// Files that a measurement reads or writes and that are no results: those of its workloads, of its options, and its targets.
+pub(crate) fn inputs(options: &BenchOptions) -> impl Iterator<Item = PathBuf> {
+    let streams = options.phases.iter().flat_map(|phase| &phase.streams);
+    let named = streams.filter_map(|stream| stream.workload.workload()).flat_map(|workload| {
+        [Some(PathBuf::from(&workload.name)), workload.trace().map(PathBuf::from), workload.shape.clone()]
+    });
+    named.flatten().chain(options.inputs.iter().cloned()).chain(targets::paths(options))
+}
+
 /// Checks the outputs before the work.
 /// Returns true if the folder of the run was made.
 fn check_outputs(options: &BenchOptions) -> Result<bool, Failure> {
-    let streams = || options.phases.iter().flat_map(|phase| &phase.streams);
-    let inputs = || {
-        let named = streams().filter_map(|stream| stream.workload.workload()).flat_map(|workload| {
-            [Some(PathBuf::from(&workload.name)), workload.trace().map(PathBuf::from), workload.shape.clone()]
-        });
-        named.flatten().chain(options.inputs.iter().cloned()).chain(targets::paths(options))
-    };
     // The folder is made last, so that no mistake leaves it behind.
     let is_in_folder =
         |path: &&PathBuf| options.folder.as_deref().is_some_and(|folder| path.parent() == Some(folder));
     for path in options.record.iter().chain(&options.report).filter(|path| !is_in_folder(path)) {
-        check_distinct(path, inputs())?;
+        check_distinct(path, inputs(options))?;
     }
     let state = options.verification.iter().filter_map(|verification| verification.state.as_ref());
     let run = options.folder.as_ref().map(|folder| folder.join("run.json"));

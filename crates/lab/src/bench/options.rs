@@ -79,6 +79,20 @@ pub struct TargetChoice {
     pub expected: ExpectedDevice,
 }
 
+impl TargetChoice {
+    /// The target at an address, as it is.
+    pub fn at(address: &str) -> Self {
+        Self {
+            address: address.to_owned(),
+            setup: Setup::default(),
+            buffered: false,
+            polling: Polling::default(),
+            create: None,
+            expected: ExpectedDevice::default(),
+        }
+    }
+}
+
 /// A device to which a plan is bound. Another one under the same address is refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExpectedDevice {

@@ -5,9 +5,11 @@ use std::path::Path;
 use seeklab_bench::target::TargetKind;
 use seeklab_bench::{ClaimOptions, claim};
 
-use super::options::BenchOptions;
-use super::targets::is_written;
+use super::load::Load;
+use super::options::{BenchOptions, TargetChoice};
+use super::targets::{answered, is_name_of, is_written};
 use crate::failure::Failure;
+use crate::stop::Stop;
 
 /// A target whose contents a measurement would overwrite. Its name must be typed again, as in
 /// [`BenchOptions::destroy`](super::BenchOptions).
@@ -26,11 +28,8 @@ pub struct OverwrittenTarget {
 pub fn overwritten(options: &BenchOptions) -> Result<Vec<OverwrittenTarget>, Failure> {
     let loads = super::loads(options)?;
     let mut found = Vec::new();
-    for (number, choice) in options.targets.iter().enumerate() {
-        let (kind, inner) = TargetKind::of(&choice.address);
-        if !kind.holds_data || choice.create.is_some() || !is_written(options, &loads, number) {
-            continue;
-        }
+    for choice in written(options, &loads) {
+        let inner = TargetKind::of(&choice.address).1;
         let path = Some(Path::new(inner)).filter(|path| path.exists());
         let unnamed = ClaimOptions { address: &choice.address, path, destroy: None, is_own: false };
         if let Err(error) = claim(unnamed) {
@@ -38,4 +37,51 @@ pub fn overwritten(options: &BenchOptions) -> Result<Vec<OverwrittenTarget>, Fai
         }
     }
     Ok(found)
+}
+
+/// Returns true if a measurement overwrites the target of that name.
+///
+/// # Errors
+/// If the workloads do not fit their options.
+pub(crate) fn is_overwritten(options: &BenchOptions, name: &str) -> Result<bool, Failure> {
+    let loads = super::loads(options)?;
+    Ok(written(options, &loads).any(|choice| is_name_of(name, &choice.address)))
+}
+
+/// Returns the names among `typed` of the targets that a measurement overwrites, once all of them may be written to.
+///
+/// # Errors
+/// A target without its name, one that is in use or does not answer, and workloads that do not fit their options.
+pub(crate) fn names_typed_again(
+    stop: &Stop,
+    options: &BenchOptions,
+    typed: &[String],
+) -> Result<Vec<String>, Failure> {
+    let loads = super::loads(options)?;
+    let mut names = Vec::new();
+    for choice in written(options, &loads) {
+        let name = typed.iter().find(|name| is_name_of(name, &choice.address)).cloned();
+        let (address, destroy) = (choice.address.clone(), name.clone());
+        let claimed = answered(stop, &choice.address, move || {
+            let path = Some(Path::new(TargetKind::of(&address).1)).filter(|path| path.exists());
+            claim(ClaimOptions { address: &address, path, destroy: destroy.as_deref(), is_own: false })
+                .map(drop)
+        });
+        claimed??;
+        names.extend(name);
+    }
+    Ok(names)
+}
+
+/// The targets with contents of others that streams write to. `loads` are those of the streams of each phase.
+fn written<'a>(
+    options: &'a BenchOptions,
+    loads: &'a [Vec<Load>],
+) -> impl Iterator<Item = &'a TargetChoice> + 'a {
+    let of_number = options.targets.iter().enumerate().filter(move |(number, choice)| {
+        TargetKind::of(&choice.address).0.holds_data
+            && choice.create.is_none()
+            && is_written(options, loads, *number)
+    });
+    of_number.map(|(_, choice)| choice)
 }

@@ -95,7 +95,7 @@ enum PacingName {
 /// A target.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct TargetTable {
+pub(crate) struct TargetTable {
     /// Address: a block device, a file, an NBD URI, `iscsi://HOST/IQN/LUN`, `vhost-user:PATH`, `model:DEVICE`, `emulate:DEVICE`, `psync:PATH` or
     /// `null`.
     #[schemars(example = &"/dev/nvme0n1")]
@@ -279,7 +279,7 @@ const fn one_thread() -> u32 {
 }
 
 /// Options of a command that take the place of keys of a plan.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct PlanOverrides {
     /// Seed.
     pub seed: Option<Seed>,
@@ -289,6 +289,8 @@ pub struct PlanOverrides {
     pub interval: Option<Duration>,
     /// Trade of processor time for exact arrivals.
     pub pacing: Option<Pacing>,
+    /// Target of all streams, none of which may then name its own. `target` and `targets` of the plan are left aside.
+    pub target: Option<TargetChoice>,
 }
 
 /// Reads the plan at `path`. Files that it names are looked for beside it.
@@ -337,10 +339,19 @@ impl Reading<'_> {
             Ok(file)
         };
         let file = read().map_err(|error| self.place(error))?;
-        let mut targets = Targets::default();
-        for (name, table) in file.targets {
-            targets.add(name, table);
-        }
+        let mut targets = Targets { is_given: overrides.target.is_some(), ..Targets::default() };
+        let target = match &overrides.target {
+            Some(choice) => {
+                targets.add(choice.address.clone(), choice.clone());
+                Some(choice.address.clone())
+            }
+            None => {
+                for (name, table) in file.targets {
+                    targets.add(name, table.into());
+                }
+                file.target
+            }
+        };
         let interval = overrides.interval.unwrap_or(file.interval);
         if file.counters.is_some_and(|length| length < INTERVALS[0]) {
             let error = DescriptionError::invalid("counters", "a sample is too short");
@@ -368,7 +379,7 @@ impl Reading<'_> {
             let mut read = Vec::new();
             for (number, stream) in streams.into_iter().enumerate() {
                 let key = format!("{streams_key}[{number}]");
-                read.push(self.stream(stream, &key, number, &table, file.target.as_deref(), &mut targets)?);
+                read.push(self.stream(stream, &key, number, &table, target.as_deref(), &mut targets)?);
             }
             check_names(&streams_key, "stream", read.iter().map(|stream| stream.name.as_str()))
                 .map_err(|error| self.place(error))?;
@@ -413,6 +424,10 @@ impl Reading<'_> {
             let error = DescriptionError::invalid(format!("{key}.{name}"), problem);
             self.place(error.hint(hint))
         };
+        if let Some(own) = table.target.as_deref().filter(|_| targets.is_given) {
+            let problem = format!("names `{own}`, but all streams of this plan go to another target");
+            return Err(wrong("target", &problem, "leave it out, so that the stream goes to any target"));
+        }
         let Some(target) = table.target.as_deref().or(target) else {
             let error = DescriptionError::new(Mistake::Missing, format!("{key}.target"), "is missing");
             return Err(self.place(
@@ -557,16 +572,8 @@ fn check_names<'a>(
     }
 }
 
-/// The targets of a plan: those of its tables, and those that streams name by address.
-#[derive(Default)]
-struct Targets {
-    names: Vec<String>,
-    choices: Vec<TargetChoice>,
-    is_used: Vec<bool>,
-}
-
-impl Targets {
-    fn add(&mut self, name: String, table: TargetTable) {
+impl From<TargetTable> for TargetChoice {
+    fn from(table: TargetTable) -> Self {
         let TargetTable { address, set, buffered, poll, create, serial, capacity } = table;
         let polling = Polling {
             submission: poll.contains(&PollName::Submission),
@@ -574,25 +581,31 @@ impl Targets {
         };
         let overrides = set.into_iter().map(|(key, value)| format!("{key}={value}")).collect();
         let setup = Setup { overrides, ..Setup::default() };
+        Self { address, setup, buffered, polling, create, expected: ExpectedDevice { serial, capacity } }
+    }
+}
+
+/// The targets of a plan: those of its tables, and those that streams name by address.
+#[derive(Default)]
+struct Targets {
+    names: Vec<String>,
+    choices: Vec<TargetChoice>,
+    is_used: Vec<bool>,
+    /// There is one target for all streams.
+    is_given: bool,
+}
+
+impl Targets {
+    fn add(&mut self, name: String, choice: TargetChoice) {
         self.names.push(name);
-        let expected = ExpectedDevice { serial, capacity };
-        self.choices.push(TargetChoice { address, setup, buffered, polling, create, expected });
+        self.choices.push(choice);
         self.is_used.push(false);
     }
 
     /// Place of a target by its name or address.
     fn find(&mut self, name: &str) -> usize {
         let place = self.names.iter().position(|known| known == name).unwrap_or_else(|| {
-            let table = TargetTable {
-                address: name.to_owned(),
-                set: BTreeMap::new(),
-                buffered: false,
-                poll: Vec::new(),
-                create: None,
-                serial: None,
-                capacity: None,
-            };
-            self.add(name.to_owned(), table);
+            self.add(name.to_owned(), TargetChoice::at(name));
             self.names.len() - 1
         });
         self.is_used[place] = true;

@@ -409,6 +409,16 @@ impl SavedSpec {
     }
 }
 
+/// Everything that determines the requests of a plan and the targets that they go to, but its seed and its repetitions.
+pub(crate) fn identity(options: &BenchOptions) -> String {
+    let folder = absolute(Path::new("."));
+    let mut plan = SavedPlan { title: None, seed: 0, repetitions: 1, ..SavedPlan::from(options) };
+    for target in &mut plan.targets {
+        target.address = address_from(&folder, &target.address);
+    }
+    serde_json::to_string(&plan).expect("a plan has text keys")
+}
+
 /// The path from the root, if the current directory is known.
 pub(super) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())

@@ -221,7 +221,7 @@ impl ReadyTarget {
 ///
 /// # Errors
 /// If there is none in time, or the caller stops the work.
-fn answered<T: Send + 'static>(
+pub(super) fn answered<T: Send + 'static>(
     stop: &Stop,
     address: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -313,15 +313,11 @@ pub(super) fn paths(options: &BenchOptions) -> impl Iterator<Item = PathBuf> {
     })
 }
 
-/// Makes all targets ready. `loads` are those of the streams of each phase.
+/// Refuses targets with times of different clocks.
 ///
 /// # Errors
-/// As those of a target, targets with times of different clocks, and names typed again of what is no target.
-pub(super) fn ready(
-    session: &Session,
-    options: &BenchOptions,
-    loads: &[Vec<Load>],
-) -> Result<Vec<ReadyTarget>, Failure> {
+/// A target in virtual time beside one that is none.
+pub(super) fn check_kinds(options: &BenchOptions) -> Result<(), Failure> {
     let kind_of = |target: &TargetChoice| TargetKind::of(&target.address).0;
     if let Some(other) = options
         .targets
@@ -334,13 +330,25 @@ pub(super) fn ready(
         );
         return Err(Failure::new(problem).hint("measure models and real targets in plans of their own"));
     }
+    Ok(())
+}
+
+/// Makes all targets ready. `loads` are those of the streams of each phase.
+///
+/// # Errors
+/// As those of a target, targets with times of different clocks, and names typed again of what is no target.
+pub(super) fn ready(
+    session: &Session,
+    options: &BenchOptions,
+    loads: &[Vec<Load>],
+) -> Result<Vec<ReadyTarget>, Failure> {
+    check_kinds(options)?;
     let mut is_used = vec![false; options.destroy.len()];
     let mut targets = Vec::new();
     for (number, choice) in options.targets.iter().enumerate() {
-        let (kind, inner) = TargetKind::of(&choice.address);
         let is_written = is_written(options, loads, number);
-        let is_named = |name: &String| *name == choice.address || Path::new(name) == Path::new(inner);
-        let named = options.destroy.iter().position(is_named);
+        let kind = TargetKind::of(&choice.address).0;
+        let named = options.destroy.iter().position(|name| is_name_of(name, &choice.address));
         if let Some(named) = named.filter(|_| kind.holds_data && is_written && choice.create.is_none()) {
             is_used[named] = true;
         }
@@ -365,6 +373,11 @@ pub(super) fn ready(
         return Err(failure.hint("it goes with a workload that writes to a device, a file or an export"));
     }
     Ok(targets)
+}
+
+/// Returns true if a name that was typed again names the target at `address`.
+pub(super) fn is_name_of(name: &str, address: &str) -> bool {
+    name == address || Path::new(name) == Path::new(TargetKind::of(address).1)
 }
 
 /// Returns true if a stream writes to the target of that number. `loads` are those of the streams of each phase.

@@ -15,9 +15,12 @@ use seeklab_workloads::{Retries, WorkloadSpec};
 use toml::{Table, Value};
 
 use super::arrivals::Mode;
+use super::keys::WORKLOAD;
+use super::measurement::Measurement;
 use super::recorded::{FORMAT, Recordings};
 use super::spec::{NamedDevice, NamedWorkload, Spec};
-use super::values::text_of;
+use super::targets::NamedPlan;
+use super::values::{Parameter, text_of};
 use crate::devices::{Resolved, Setup, customise};
 use crate::failure::Failure;
 use crate::journal::Key;
@@ -25,14 +28,39 @@ use crate::output::VERSION;
 use crate::session::Session;
 use crate::workload::{ResolvedWorkload, WorkloadOptions, from_spec};
 
-/// Prefix of the name of a workload's parameter.
-const WORKLOAD: &str = "workload.";
-
 /// Runs of an experiment at most.
 const RUNS_MAX: u64 = 1_000_000;
 
-/// The dimensions that every experiment has.
+/// The dimensions that every experiment has. Of one that measures, the first is [`TARGET`].
 pub(super) const DIMENSIONS: [&str; 4] = ["device", "workload", "scheduler", "arrivals"];
+
+/// The first dimension of an experiment that measures.
+const TARGET: &str = "target";
+
+/// Columns of the table of results behind the dimensions, before the figures.
+pub(super) const COUNTS: [&str; 3] = ["n", "saturated", "failed"];
+
+/// Work of a run.
+#[derive(Debug)]
+pub(super) enum Work {
+    /// A workload on a device in virtual time.
+    Simulation { device: Arc<Resolved>, workload: Arc<ResolvedWorkload> },
+    /// A workload or a plan on targets.
+    Measurement(Box<Measurement>),
+}
+
+impl Work {
+    /// Files that it reads or writes and that are no results.
+    pub(super) fn inputs(&self) -> Vec<PathBuf> {
+        match self {
+            Self::Simulation { workload, .. } => {
+                let trace = workload.trace().map(PathBuf::from);
+                trace.into_iter().chain(workload.shape.clone()).collect()
+            }
+            Self::Measurement(measurement) => measurement.inputs(),
+        }
+    }
+}
 
 /// One combination of everything that is varied.
 #[derive(Debug)]
@@ -41,8 +69,7 @@ pub(super) struct Cell {
     pub(super) values: Vec<String>,
     /// Index of the value of each parameter.
     pub(super) steps: Vec<usize>,
-    pub(super) device: Arc<Resolved>,
-    pub(super) workload: Arc<ResolvedWorkload>,
+    pub(super) work: Work,
     /// Everything that determines its results but the seed.
     identity: String,
 }
@@ -56,6 +83,12 @@ pub(super) struct Run {
     pub(super) key: Key,
 }
 
+/// Number of values in each dimension.
+fn sizes(spec: &Spec) -> impl Iterator<Item = usize> {
+    let of_parameters = spec.parameters.iter().map(|parameter| parameter.values.len());
+    spec.sizes().into_iter().chain(of_parameters)
+}
+
 /// Every combination in the order of the file, the last parameter fastest.
 ///
 /// # Errors
@@ -65,11 +98,7 @@ pub(super) fn expand(
     spec: &Spec,
     recordings: &mut Recordings,
 ) -> Result<Vec<Cell>, Failure> {
-    let sizes: Vec<usize> =
-        [spec.devices.len(), spec.workloads.len(), spec.schedulers.len(), spec.arrivals.len()]
-            .into_iter()
-            .chain(spec.parameters.iter().map(|parameter| parameter.values.len()))
-            .collect();
+    let sizes: Vec<usize> = sizes(spec).collect();
     let count = sizes.iter().try_fold(spec.repetitions, |product, size| product.checked_mul(*size as u64));
     if count.is_none_or(|count| count > RUNS_MAX) {
         let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
@@ -87,7 +116,8 @@ pub(super) fn expand(
     let mut cells = Vec::new();
     loop {
         let known = (&mut devices, &mut workloads);
-        cells.push(cell(spec, &place, &program, known, &mut |recording| {
+        let combination = Combination { spec, indices: &place };
+        cells.push(cell(combination, &program, known, &mut |recording| {
             recordings.trace(
                 session,
                 &recording.identity,
@@ -119,58 +149,137 @@ type Record<'a> = dyn FnMut(&Recording) -> Result<PathBuf, Failure> + 'a;
 /// Resolved devices or workloads, by the values that determine them.
 type Known<T> = BTreeMap<Vec<usize>, (Arc<T>, Arc<str>)>;
 
+/// A combination of values, by the index of each.
+#[derive(Clone, Copy)]
+struct Combination<'a> {
+    spec: &'a Spec,
+    indices: &'a [usize],
+}
+
+impl<'a> Combination<'a> {
+    /// Indices of the values of the parameters.
+    fn steps(self) -> &'a [usize] {
+        &self.indices[DIMENSIONS.len()..]
+    }
+
+    /// The parameters of devices or of workloads, each with the index of its value.
+    fn parameters(self, of_workload: bool) -> impl Iterator<Item = (&'a Parameter, usize)> {
+        let parameters = self.spec.parameters.iter().zip(self.steps().iter().copied());
+        parameters.filter(move |(parameter, _)| parameter.name.starts_with(WORKLOAD) == of_workload)
+    }
+
+    /// The names and values of these parameters.
+    fn given(self, of_workload: bool) -> Vec<(&'a str, &'a Value)> {
+        self.parameters(of_workload)
+            .map(|(parameter, step)| (parameter.name.as_str(), &parameter.values[step]))
+            .collect()
+    }
+
+    /// Indices of all values that determine a device or a workload, of which `own` are in the dimensions.
+    fn key(self, own: [usize; 2], of_workload: bool) -> Vec<usize> {
+        own.into_iter().chain(self.parameters(of_workload).map(|(_, step)| step)).collect()
+    }
+
+    fn device(self, known: &mut Known<Resolved>) -> Result<(Arc<Resolved>, Arc<str>), Failure> {
+        let (device, scheduler) = (self.indices[0], self.indices[2]);
+        let key = self.key([device, scheduler], false);
+        if let Some(known) = known.get(&key) {
+            return Ok(known.clone());
+        }
+        let (named, scheduler) = (&self.spec.devices[device], self.spec.schedulers[scheduler]);
+        let new = resolve(self.spec, named, scheduler, &self.given(false))?;
+        known.insert(key, new.clone());
+        Ok(new)
+    }
+
+    fn workload(
+        self,
+        named: &NamedWorkload,
+        known: &mut Known<ResolvedWorkload>,
+        record: &mut Record,
+    ) -> Result<(Arc<ResolvedWorkload>, Arc<str>), Failure> {
+        let key = self.key([self.indices[1], self.indices[3]], true);
+        if let Some(known) = known.get(&key) {
+            return Ok(known.clone());
+        }
+        let new = resolve_workload(self.spec, named, self.mode(), &self.given(true), record)?;
+        known.insert(key, new.clone());
+        Ok(new)
+    }
+
+    /// The arrivals, of which a recorded workload may have its own.
+    fn mode(self) -> Mode {
+        let workload = self.spec.workloads.get(self.indices[1]);
+        let own = workload.and_then(|workload| workload.recorded_on).and_then(|on| on.arrivals);
+        own.unwrap_or(self.spec.arrivals[self.indices[3]])
+    }
+
+    /// The measurement of the workload, or of a plan if that is `None`.
+    fn measurement(self, workload: Option<&Arc<ResolvedWorkload>>) -> Measurement {
+        let spec = self.spec;
+        let choice = spec.targets.get(self.indices[0]).map(|target| {
+            let mut choice = target.choice.clone();
+            let given = self.given(false);
+            let overrides = given.iter().map(|(name, value)| format!("{name}={}", text_of(value)));
+            choice.setup.overrides.extend(overrides);
+            choice.setup.bare = spec.bare;
+            choice.setup.faults = spec.faults.clone();
+            choice.setup.queue = spec.schedulers[self.indices[2]].map(|scheduler| (scheduler, spec.depth));
+            choice
+        });
+        match workload {
+            Some(workload) => {
+                Measurement::of_workload(spec, choice.expect("workloads have targets"), workload)
+            }
+            None => Measurement::of_plan(self.plan(), choice),
+        }
+    }
+
+    /// The plan, in place of a workload.
+    fn plan(self) -> &'a NamedPlan {
+        &self.spec.plans[self.indices[1] - self.spec.workloads.len()]
+    }
+}
+
 fn cell(
-    spec: &Spec,
-    place: &[usize],
+    combination: Combination,
     program: &str,
     (devices, workloads): (&mut Known<Resolved>, &mut Known<ResolvedWorkload>),
     record: &mut Record,
 ) -> Result<Cell, Failure> {
-    let (steps, [device, workload, scheduler, arrivals]) =
-        (&place[4..], [place[0], place[1], place[2], place[3]]);
-    let (named, named_workload) = (&spec.devices[device], &spec.workloads[workload]);
-    let parameters = |of_workload: bool| {
-        spec.parameters
-            .iter()
-            .zip(steps)
-            .filter(move |(parameter, _)| parameter.name.starts_with(WORKLOAD) == of_workload)
+    let Combination { spec, indices } = combination;
+    let named = spec.workloads.get(indices[1]);
+    let workload = named.map(|named| combination.workload(named, workloads, record)).transpose()?;
+    let load = match named {
+        Some(named) => named.name.clone(),
+        None => combination.plan().name.clone(),
     };
-    let key = |own: [usize; 2], of_workload: bool| -> Vec<usize> {
-        own.into_iter().chain(parameters(of_workload).map(|(_, step)| *step)).collect()
-    };
-    let given = |of_workload: bool| -> Vec<(&str, &Value)> {
-        parameters(of_workload)
-            .map(|(parameter, step)| (parameter.name.as_str(), &parameter.values[*step]))
-            .collect()
-    };
-    let device = match devices.get(&key([device, scheduler], false)) {
-        Some(known) => known.clone(),
-        None => {
-            let new = resolve(spec, named, spec.schedulers[scheduler], &given(false))?;
-            devices.insert(key([device, scheduler], false), new.clone());
-            new
+    let (place, work, identity) = match workload {
+        Some((workload, of_workload)) if !spec.is_measured() => {
+            let (device, of_device) = combination.device(devices)?;
+            let outstanding_max = spec.limits.outstanding_max;
+            let identity = format!("{program}\n{of_device}\n{of_workload}\noutstanding {outstanding_max}\n");
+            (device.label(), Work::Simulation { device, workload }, identity)
+        }
+        workload => {
+            let measurement = combination.measurement(workload.as_ref().map(|(workload, _)| workload));
+            let place = match spec.targets.get(indices[0]) {
+                Some(target) => target.name.clone(),
+                None => measurement.addresses(),
+            };
+            let identity = measurement.identity().map_err(|failure| {
+                let given = assignments(&combination.given(false));
+                failure.context(format!("{}: target `{place}`{given}, `{load}`", spec.label))
+            })?;
+            (place, Work::Measurement(Box::new(measurement)), format!("{program}\n{identity}\n"))
         }
     };
-    let own_mode = named_workload.recorded_on.and_then(|on| on.arrivals);
-    let mode = own_mode.unwrap_or(spec.arrivals[arrivals]);
-    let workload = match workloads.get(&key([workload, arrivals], true)) {
-        Some(known) => known.clone(),
-        None => {
-            let new = resolve_workload(spec, named_workload, mode, &given(true), record)?;
-            workloads.insert(key([workload, arrivals], true), new.clone());
-            new
-        }
-    };
-    let values =
-        [device.0.label(), named_workload.name.clone(), scheduler_name(spec, scheduler), mode.to_string()]
-            .into_iter()
-            .chain(
-                spec.parameters.iter().zip(steps).map(|(parameter, step)| text_of(&parameter.values[*step])),
-            )
-            .collect();
-    let identity =
-        format!("{program}\n{}\n{}\noutstanding {}\n", device.1, workload.1, spec.limits.outstanding_max);
-    Ok(Cell { values, steps: steps.to_vec(), device: device.0, workload: workload.0, identity })
+    let values = [place, load, scheduler_name(spec, indices[2]), combination.mode().to_string()];
+    let steps = combination.steps();
+    let parameters =
+        spec.parameters.iter().zip(steps).map(|(parameter, step)| text_of(&parameter.values[*step]));
+    let values = values.into_iter().chain(parameters).collect();
+    Ok(Cell { values, steps: steps.to_vec(), work, identity })
 }
 
 fn scheduler_name(spec: &Spec, scheduler: usize) -> String {
@@ -263,7 +372,10 @@ fn put(table: &mut Table, path: &str, value: Value) -> Result<(), Failure> {
 
 /// The workload as text; of its files not the name, which may be relative, but size and time. A trace that is recorded from
 /// `source` depends on that alone.
-fn workload_identity(resolved: &ResolvedWorkload, source: Option<&str>) -> Result<String, Failure> {
+pub(super) fn workload_identity(
+    resolved: &ResolvedWorkload,
+    source: Option<&str>,
+) -> Result<String, Failure> {
     let mut spec = resolved.spec.clone();
     let trace = match &mut spec {
         WorkloadSpec::Replay(replay) => replay.trace.take(),
@@ -323,20 +435,22 @@ impl Cell {
 
 /// Returns the names of all dimensions. Parameters with the name of another dimension are distinguished.
 pub(super) fn dimensions(spec: &Spec) -> Vec<String> {
-    let reserved = |name: &str| DIMENSIONS.contains(&name) || ["n", "saturated"].contains(&name);
+    let reserved = |name: &str| DIMENSIONS.contains(&name) || COUNTS.contains(&name) || name == TARGET;
     let parameters = spec.parameters.iter().map(|parameter| match reserved(&parameter.name) {
         true => format!("device.{}", parameter.name),
         false => parameter.name.clone(),
     });
-    DIMENSIONS.into_iter().map(str::to_owned).chain(parameters).collect()
+    let of_all = DIMENSIONS.into_iter().map(|name| match name {
+        "device" if spec.is_measured() => TARGET,
+        name => name,
+    });
+    of_all.map(str::to_owned).chain(parameters).collect()
 }
 
-/// Returns the dimensions with more than one value, or device and workload if there are none.
+/// Returns the dimensions with more than one value, or the first two if there are none.
 pub(super) fn varied(spec: &Spec) -> Vec<usize> {
-    let sizes = [spec.devices.len(), spec.workloads.len(), spec.schedulers.len(), spec.arrivals.len()];
-    let sizes = sizes.into_iter().chain(spec.parameters.iter().map(|parameter| parameter.values.len()));
     let varied: Vec<usize> =
-        sizes.enumerate().filter(|(_, size)| *size > 1).map(|(index, _)| index).collect();
+        sizes(spec).enumerate().filter(|(_, size)| *size > 1).map(|(index, _)| index).collect();
     if varied.is_empty() { vec![0, 1] } else { varied }
 }
 
@@ -405,6 +519,47 @@ mod tests {
         }
         for more in same {
             assert_eq!(key(base), key(&(more.to_owned() + base)), "{more}");
+        }
+    }
+
+    #[test]
+    fn every_input_of_a_measurement_changes_the_key() {
+        let key = |text: &str| {
+            let spec = spec(text);
+            runs(&spec, &expanded(&spec).unwrap())[0].key
+        };
+        let base = "targets = ['model:atlas10k']\nworkloads = ['random,read=100%,closed=2']\n";
+        let target = |table: &str| base.replace("'model:atlas10k'", table);
+        let changes = [
+            ("seed", "seed = 2\n".to_owned() + base),
+            ("requests", "requests = 9\n".to_owned() + base),
+            ("duration", "duration = '1s'\n".to_owned() + base),
+            ("ramp", "ramp = '1s'\n".to_owned() + base),
+            ("bare", "bare = true\n".to_owned() + base),
+            ("scheduler", "schedulers = ['sptf']\n".to_owned() + base),
+            ("arrivals", "arrivals = ['closed 3']\n".to_owned() + base),
+            ("workload", base.replace("closed=2", "closed=3")),
+            ("address", target("'model:hp-c2247a'")),
+            ("clock", target("'emulate:atlas10k'")),
+            ("set", target("{ address = 'model:atlas10k', set = { rpm = '9999rpm' } }")),
+            ("size", target("{ address = 'model:atlas10k', capacity = '9GB' }")),
+            ("parameter", base.to_owned() + "[[parameters]]\nname = 'rpm'\nvalues = ['9999rpm']\n"),
+        ];
+        let mut keys: Vec<(&str, Key)> = vec![("base", key(base))];
+        for (what, text) in changes {
+            let changed = key(&text);
+            // Both set the same parameter of the same target.
+            let same = keys
+                .iter()
+                .find(|(other, known)| *known == changed && (*other, what) != ("set", "parameter"));
+            assert!(same.is_none(), "{what}: {same:?}");
+            keys.push((what, changed));
+        }
+        for same in [
+            format!("title = 'b'\nrepetitions = 4\nfigures = ['requests']\n{base}"),
+            target("{ name = 'b', address = 'model:atlas10k' }"),
+        ] {
+            assert_eq!(key(base), key(&same), "{same}");
         }
     }
 

@@ -11,7 +11,7 @@ use toml::Value;
 
 use crate::entry::Entry;
 
-/// An experiment file.
+/// An experiment file: `devices` and `workloads`, or `targets` with `workloads`, `plans` or both, or `plans` alone.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExperimentFile {
@@ -19,12 +19,23 @@ pub(super) struct ExperimentFile {
     /// for standard input].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) title: Option<String>,
-    /// Devices: names of the catalog, TOML files, or descriptions as tables with a `name`.
+    /// Devices, which are simulated: names of the catalog, TOML files, or descriptions as tables with a `name`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1), extend("x-unit" = "devices"), example = vec!["hp-c2247a"])]
-    pub(super) devices: Vec<Entry>,
+    pub(super) devices: Option<Vec<Entry>>,
+    /// Targets, which are measured in place of devices: addresses, or tables with the keys below `targets[]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1), extend("x-unit" = "targets"), example = vec!["/dev/nvme0n1", "model:cheetah-36es"])]
+    pub(super) targets: Option<Vec<Entry>>,
     /// Workloads: lines, traces, TOML files, or descriptions as tables, which may have the keys below `workloads[]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1), extend("x-unit" = "workloads"), example = vec!["random,poisson=60/s"])]
-    pub(super) workloads: Vec<Entry>,
+    pub(super) workloads: Option<Vec<Entry>>,
+    /// Plans of measurements, beside or in place of workloads: TOML files as for `seeklab bench`. All their streams go to each
+    /// of the targets. Without `targets`, they go to the targets of the plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1), extend("x-unit" = "plans"), example = vec!["plan.toml"])]
+    pub(super) plans: Option<Vec<String>>,
     /// Schedulers of a queue in the host. `none` is no queue [default: none].
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1), extend("x-unit" = "schedulers"))]
@@ -37,8 +48,8 @@ pub(super) struct ExperimentFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1), extend("x-unit" = "arrival modes"))]
     pub(super) arrivals: Option<Vec<String>>,
-    /// Figures of the table and the charts: keys of `seeklab simulate --json`
-    /// [default: mean and 99th percentile of the response time, rate and utilisation].
+    /// Figures of the table and the charts: keys of `seeklab simulate --json`, of measurements those of `seeklab bench --json`
+    /// [default: mean and 99th percentile of the response time, rate, and utilisation or throughput].
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1), extend("x-unit" = "figures"))]
     pub(super) figures: Option<Vec<String>>,
@@ -56,6 +67,13 @@ pub(super) struct ExperimentFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1), extend("x-unit" = "requests"))]
     pub(super) requests: Option<u64>,
+    /// Time that counts of each measurement [default: until the workload ends].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "1ms"))]
+    pub(super) duration: Option<Duration>,
+    /// Time before it that does not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) ramp: Option<Duration>,
     /// Simulate only the mechanics, without overheads, buffer and bus.
     #[serde(default)]
     pub(super) bare: bool,
@@ -80,7 +98,7 @@ const fn one() -> u64 {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table; write [[parameters]] above its keys")]
 pub(super) struct ParameterTable {
-    /// Parameter of the devices, by name or path; or of the workloads, by its path after `workload.`.
+    /// Parameter of the devices or models, by name or path; or of the workloads, by its path after `workload.`.
     #[schemars(example = &"rpm")]
     pub(super) name: String,
     /// The values. Either `values` or a range is required.

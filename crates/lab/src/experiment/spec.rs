@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use seeklab_core::description::schema::check_ranges;
 use seeklab_core::names::near_matches;
-use seeklab_core::{ByteSize, DescriptionError, Limits, Mistake, Seed, description};
+use seeklab_core::{ByteSize, DescriptionError, Duration, Limits, Mistake, Seed, description};
 use seeklab_devices::Description;
 use seeklab_devices::scheduler::{SCHEDULERS, SchedulerSpec};
 use seeklab_traces::Setting;
@@ -14,9 +14,10 @@ use seeklab_workloads::{Retries, WorkloadSpec};
 use toml::{Table, Value};
 
 use super::arrivals::Mode;
-use super::figures;
 use super::file::{ExperimentFile, ParameterTable, RecordedOnTable, WORKLOAD_OPTIONS, WorkloadOptionsTable};
+use super::targets::{self, NamedPlan, NamedTarget};
 use super::values::Parameter;
+use super::{figures, keys};
 use crate::devices::Faults;
 use crate::entry::Entry;
 use crate::failure::Failure;
@@ -47,8 +48,16 @@ pub(super) struct Spec {
     /// Faults of every device.
     pub(super) faults: Faults,
     pub(super) limits: Limits,
+    /// Devices that are simulated; none of an experiment that measures.
     pub(super) devices: Vec<NamedDevice>,
+    /// Targets that are measured; none if each plan has its own.
+    pub(super) targets: Vec<NamedTarget>,
     pub(super) workloads: Vec<NamedWorkload>,
+    pub(super) plans: Vec<NamedPlan>,
+    /// Time that counts of a measurement.
+    pub(super) duration: Option<Duration>,
+    /// Time of a measurement before it.
+    pub(super) ramp: Option<Duration>,
     pub(super) schedulers: Vec<Option<SchedulerSpec>>,
     pub(super) depth: usize,
     pub(super) arrivals: Vec<Mode>,
@@ -105,17 +114,20 @@ impl Spec {
     /// # Errors
     /// A file that cannot be read, and whatever is wrong in it: file and key, value, what is allowed.
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
-        let label = path.display().to_string();
-        let unreadable =
-            |error: std::io::Error| Failure::from(error).context(format!("{label}: cannot be read"));
-        let mut text = String::new();
-        let mut file = File::open(path).map_err(unreadable)?.take(FILE_BYTES_MAX + 1);
-        file.read_to_string(&mut text).map_err(unreadable)?;
-        if text.len() as u64 > FILE_BYTES_MAX {
-            let problem = format!("{label}: has more than {FILE_BYTES_MAX} bytes, the most of an experiment");
-            return Err(Failure::new(problem));
-        }
-        Self::parse(path, text)
+        Self::parse(path, text_of(path)?)
+    }
+
+    /// Returns true if targets are measured, false if devices are simulated.
+    pub(super) fn is_measured(&self) -> bool {
+        self.devices.is_empty()
+    }
+
+    /// Returns the number of values in each dimension that every experiment has.
+    pub(super) fn sizes(&self) -> [usize; 4] {
+        // Plans with targets of their own stand for one.
+        let places = if self.is_measured() { self.targets.len().max(1) } else { self.devices.len() };
+        let loads = self.workloads.len() + self.plans.len();
+        [places, loads, self.schedulers.len(), self.arrivals.len()]
     }
 
     /// Reads an experiment from the text of the file at `path`, beside which its files are looked for. Those of standard
@@ -132,11 +144,16 @@ impl Spec {
         let read = || -> Result<ExperimentFile, DescriptionError> {
             let file: ExperimentFile = description::read(&description::parse(&text)?)?;
             check_ranges(&file)?;
+            keys::check(&file)?;
             Ok(file)
         };
         let file = read().map_err(|error| source.place(error))?;
-        let devices = read_devices(file.devices, &source, &folder)?;
-        let mut workloads = read_workloads(file.workloads, &source, &folder, &devices)?;
+        let targets = targets::read(file.targets.as_deref().unwrap_or_default(), &source)?;
+        keys::check_models(&file, &targets).map_err(|error| source.place(error))?;
+        let devices = read_devices(file.devices.unwrap_or_default(), &source, &folder)?;
+        let mut workloads = read_workloads(file.workloads.unwrap_or_default(), &source, &folder, &devices)?;
+        let plans = targets::read_plans(file.plans.unwrap_or_default(), &targets, &source, &folder)?;
+        let is_measured = devices.is_empty();
         if file.arrivals.is_some()
             && let Some(index) = workloads
                 .iter()
@@ -159,7 +176,8 @@ impl Spec {
         let read_lists = || -> Result<_, DescriptionError> {
             let schedulers = distinct("schedulers", file.schedulers, read_scheduler)?;
             let arrivals = distinct("arrivals", file.arrivals, Mode::parse)?;
-            let figures = distinct("figures", file.figures, figures::check)?;
+            let names = if is_measured { figures::of_bench(&plans) } else { figures::of_simulation() };
+            let figures = distinct("figures", file.figures, |name: &str| names.check(name))?;
             let parameters = read_parameters(file.parameters)?;
             let axis = read_axis(file.x.as_deref(), &parameters)?;
             Ok((schedulers, arrivals, figures, parameters, axis))
@@ -178,39 +196,61 @@ impl Spec {
             faults: Faults::default(),
             limits,
             devices,
+            targets,
             workloads,
+            plans,
+            duration: file.duration,
+            ramp: file.ramp,
             schedulers: schedulers.unwrap_or_else(|| vec![None]),
             depth: file.depth.unwrap_or(1) as usize,
             arrivals: arrivals.unwrap_or_else(|| vec![Mode(None)]),
             parameters,
-            figures: figures.unwrap_or_else(|| figures::USUAL.map(str::to_owned).to_vec()),
+            figures: figures.unwrap_or_else(|| figures::usual(is_measured).map(str::to_owned).to_vec()),
             axis,
             text,
         })
     }
 }
 
+/// Reads the text of the file at `path`.
+///
+/// # Errors
+/// A file that cannot be read, or is too long.
+pub(super) fn text_of(path: &Path) -> Result<String, Failure> {
+    let label = path.display();
+    let unreadable = |error: std::io::Error| Failure::from(error).context(format!("{label}: cannot be read"));
+    let mut text = String::new();
+    let mut file = File::open(path).map_err(unreadable)?.take(FILE_BYTES_MAX + 1);
+    file.read_to_string(&mut text).map_err(unreadable)?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        let problem = format!("{label}: has more than {FILE_BYTES_MAX} bytes, the most of an experiment");
+        return Err(Failure::new(problem));
+    }
+    Ok(text)
+}
+
 /// The file, for messages.
-struct Source<'a> {
+pub(super) struct Source<'a> {
     label: &'a str,
     text: &'a str,
 }
 
 impl Source<'_> {
     /// Names file and line of a mistake.
-    fn place(&self, error: DescriptionError) -> Failure {
+    pub(super) fn place(&self, error: DescriptionError) -> Failure {
         error.located(self.text).within(self.label).into()
     }
 
     /// File and line of a key.
-    fn at(&self, key: &str) -> String {
+    pub(super) fn at(&self, key: &str) -> String {
         match description::line_of(self.text, key) {
             Some(line) => format!("{}, line {line}", self.label),
             None => self.label.to_owned(),
         }
     }
 
-    fn twice(&self, key: &str, name: &str) -> Failure {
+    /// Refuses a name that another entry of the list has.
+    pub(super) fn twice(&self, key: &str, name: &str) -> Failure {
         self.place(
             DescriptionError::invalid(key, format!("`{name}` is there twice")).hint("remove one of them"),
         )
@@ -399,6 +439,10 @@ fn read_recorded_on(
     spec: &WorkloadSpec,
     devices: &[NamedDevice],
 ) -> Result<RecordedOn, DescriptionError> {
+    if devices.is_empty() {
+        return Err(DescriptionError::invalid("recorded_on", "is for experiments with `devices`")
+            .hint("record a trace with `seeklab simulate --out`, and name it among the workloads"));
+    }
     if matches!(spec, WorkloadSpec::Replay(_)) {
         return Err(DescriptionError::invalid("recorded_on", "the workload is a trace already")
             .hint("name a host, an application or a synthetic workload"));

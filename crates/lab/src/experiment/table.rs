@@ -4,20 +4,23 @@ use seeklab_analysis::{Interval, interval};
 use seeklab_columnar::{ColumnValues, TableColumn};
 use serde_json::{Map, Value};
 
-use super::cells::{self, Cell, DIMENSIONS};
+use super::cells::{self, COUNTS, Cell, DIMENSIONS};
 use super::engine::RunResult;
 use super::spec::Spec;
 
-/// Dimensions (swept parameters as numbers), `n` repetitions of which so many are `saturated`, and for each figure the mean over the
-/// repetitions, their standard deviation and half the width of the 95 % interval of the mean.
+/// Dimensions (swept parameters as numbers), `n` repetitions of which so many are `saturated` or have `failed`, and for each figure
+/// the mean over the repetitions, their standard deviation and half the width of the 95 % interval of the mean.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ResultTable {
     /// The columns.
     pub columns: Vec<TableColumn>,
 }
 
-/// The mean of a figure over the repetitions of a cell, `None` unless every one has it.
+/// The mean of a figure over the repetitions of a cell, `None` unless every one has it and none has failed.
 pub(super) fn of_cell(results: &[RunResult], figure: &str) -> Option<Interval> {
+    if failed(results) > 0 {
+        return None;
+    }
     let values: Option<Vec<f64>> = results.iter().map(|result| result.figures.get(figure).copied()).collect();
     interval(&values?)
 }
@@ -27,13 +30,14 @@ pub(super) fn saturated(results: &[RunResult]) -> usize {
     results.iter().filter(|result| result.saturated.is_some()).count()
 }
 
-/// The results cell by cell.
-pub(super) fn by_cell<'a>(spec: &Spec, results: &'a [RunResult]) -> impl Iterator<Item = &'a [RunResult]> {
-    results.chunks_exact(spec.repetitions as usize)
+/// Returns the number of measurements that failed.
+pub(super) fn failed(results: &[RunResult]) -> usize {
+    results.iter().filter(|result| result.failed.is_some()).count()
 }
 
 impl ResultTable {
-    pub(super) fn new(spec: &Spec, cells: &[Cell], results: &[RunResult]) -> Self {
+    /// The table of the results of each cell.
+    pub(super) fn new(spec: &Spec, cells: &[Cell], results: &[Vec<RunResult>]) -> Self {
         let column = |name: String, values: ColumnValues| TableColumn { name, values };
         let text =
             |index: usize| ColumnValues::Text(cells.iter().map(|cell| cell.values[index].clone()).collect());
@@ -47,13 +51,17 @@ impl ResultTable {
         let mut columns: Vec<TableColumn> =
             cells::dimensions(spec).into_iter().enumerate().map(dimension).collect();
         let counts = |count: fn(&[RunResult]) -> usize| {
-            ColumnValues::Counts(by_cell(spec, results).map(|results| count(results) as u64).collect())
+            ColumnValues::Counts(results.iter().map(|results| count(results) as u64).collect())
         };
-        columns.push(column("n".to_owned(), counts(<[RunResult]>::len)));
-        columns.push(column("saturated".to_owned(), counts(saturated)));
+        let [n, of_saturated, of_failed] = COUNTS;
+        columns.push(column(n.to_owned(), counts(<[RunResult]>::len)));
+        columns.push(match spec.is_measured() {
+            true => column(of_failed.to_owned(), counts(failed)),
+            false => column(of_saturated.to_owned(), counts(saturated)),
+        });
         for figure in &spec.figures {
             let intervals: Vec<Option<Interval>> =
-                by_cell(spec, results).map(|results| of_cell(results, figure)).collect();
+                results.iter().map(|results| of_cell(results, figure)).collect();
             let numbers = |value: fn(&Interval) -> Option<f64>| {
                 ColumnValues::Numbers(
                     intervals.iter().map(|interval| interval.as_ref().and_then(value)).collect(),
@@ -145,11 +153,15 @@ mod tests {
     fn cell_has_a_mean_only_if_every_repetition_has_the_figure() {
         let result = |figures: &[(&str, f64)]| RunResult {
             saturated: None,
+            failed: None,
             figures: figures.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
             notes: Vec::new(),
         };
         let results = [result(&[("a", 1.0), ("b", 1.0)]), result(&[("a", 3.0)])];
         assert_eq!(of_cell(&results, "a").unwrap().mean, 2.0);
         assert_eq!(of_cell(&results, "b"), None);
+        let failed = RunResult { failed: Some("gone".to_owned()), ..results[1].clone() };
+        assert_eq!(of_cell(&[results[0].clone(), failed], "a"), None);
+        assert_eq!(of_cell(&[], "a"), None);
     }
 }
