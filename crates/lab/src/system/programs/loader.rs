@@ -205,7 +205,7 @@ impl Loader {
         extents.insert(row.file_block, row.device_block, u64::from(row.blocks), row.time_ns);
     }
 
-    /// Takes a place that a thread asked for: that of a directory means that it looks up a name there. Comes in the order of the steps.
+    /// Takes a place that a thread requested: that of a directory means that it looks up a name there. Comes in the order of the steps.
     pub(super) fn look_up(&mut self, row: &ExtentRow) {
         let known = row.thread.and_then(|thread| self.numbers.get(&thread));
         let Some(number) = known.filter(|_| self.data.is_small_directory(row.inode)) else { return };

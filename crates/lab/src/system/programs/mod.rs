@@ -112,7 +112,7 @@ pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
             loader.cached(&row?).map_err(failed)?;
         }
     }
-    // Look-ups in directories are not steps of the trace: the places that threads asked for tell them.
+    // Look-ups in directories are not steps of the trace: the places that threads requested tell them.
     let mut places = trace.rows::<ExtentRow>()?.peekable();
     for row in trace.rows::<StepRow>()? {
         let row = row?;

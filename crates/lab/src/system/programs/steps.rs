@@ -36,7 +36,7 @@ pub(super) struct PartFile {
 }
 
 impl PartFile {
-    /// What went wrong with the file, if something did.
+    /// The failure of the file, as a sentence, if there was one.
     pub(super) fn problem(&self) -> Option<String> {
         let error = self.failure.get()?;
         Some(format!(

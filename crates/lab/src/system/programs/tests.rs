@@ -741,7 +741,7 @@ fn pages_in_memory_at_the_beginning_are_those_of_the_trace() {
 }
 
 #[test]
-fn name_is_looked_up_where_a_thread_asked_for_the_place_of_a_small_directory() {
+fn name_is_looked_up_where_a_thread_requested_the_place_of_a_small_directory() {
     let mut loader = Loader::new(&metadata(), &[process(10, 1, 0)]);
     let steps = [access(50, StepEvent::FileRead, 1, 0, 4096), step(10, 70, StepEvent::Exit)];
     steps.iter().for_each(|row| loader.survey(row));
