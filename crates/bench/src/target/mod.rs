@@ -8,6 +8,7 @@
 //! target in the kernel costs less than one system call per request. Reads leave their data in buffers that a
 //! [`Checker`] looks at, if there is one. Writes send data that no compression makes smaller.
 
+mod attempt;
 mod away;
 mod buffers;
 mod file;

@@ -2,7 +2,8 @@
 //!
 //! # Scope and limits
 //! When the server closes the connection, or a request exceeds its time limit, the outstanding requests fail with the
-//! status `gone` and the connection is remade: at once, then after waits that double up to a second.
+//! status `gone` and the connection is remade: at once, then after waits that double up to a second. A thread of its own
+//! connects, so a server that takes the connection and never answers delays no end of a run.
 
 use seeklab_core::{ByteSize, Instant, Operation, Status};
 use seeklab_emulator::client::nbd::{Client, Export};
@@ -11,6 +12,7 @@ use seeklab_emulator::clock::{Clock, Wait};
 use seeklab_emulator::frontend::nbd::Uri;
 use seeklab_workloads::AddressSpace;
 
+use super::attempt::Attempt;
 use super::away::Away;
 use super::buffers::Buffers;
 use super::idle::idle;
@@ -70,6 +72,7 @@ fn open(address: &str, opening: &Opening<'_>) -> Result<Box<dyn Target>, TargetE
         unsent: Vec::new(),
         refusal: None,
         away: None,
+        attempt: None,
         reconnections: 0,
         idle_calls: 0,
     }))
@@ -102,6 +105,8 @@ struct Nbd {
     /// Reason for which the client did not send a request, the first one.
     refusal: Option<String>,
     away: Option<Away>,
+    /// The attempt that is under way while the target is away.
+    attempt: Option<Attempt>,
     reconnections: u64,
     idle_calls: u64,
 }
@@ -119,28 +124,48 @@ impl Nbd {
         }
     }
 
-    /// Remakes the connection if it is time to; waits if it is not.
+    /// Remakes the connection if it is time to, and waits for it; waits if it is not.
     ///
     /// # Errors
     /// If the server gives the export no more, or another one.
-    fn remake(&mut self, mut away: Away, wait: Wait) -> Result<(), TargetError> {
-        if !away.is_due(self.clock.now()) {
-            self.idle_calls += idle(self.clock, away.shorten(wait));
+    fn remake(&mut self, away: Away, wait: Wait) -> Result<(), TargetError> {
+        let attempt = match self.attempt.take() {
+            Some(attempt) => attempt,
+            None if !away.is_due(self.clock.now()) => {
+                self.idle_calls += idle(self.clock, away.shorten(wait));
+                return Ok(());
+            }
+            None => {
+                let uri = self.uri.clone();
+                match Attempt::begin(self.client().connector(&uri)) {
+                    Ok(attempt) => attempt,
+                    Err(_) => {
+                        self.put_off(away);
+                        return Ok(());
+                    }
+                }
+            }
+        };
+        self.idle_calls += u64::from(wait != Wait::Spin);
+        let Some(connected) = attempt.wait(wait, self.clock) else {
+            self.attempt = Some(attempt);
             return Ok(());
-        }
-        let uri = self.uri.clone();
-        match self.client().reconnect(&uri) {
+        };
+        match connected.and_then(|fresh| self.client().take_over(fresh)) {
             Ok(()) => {
                 self.away = None;
                 self.reconnections += 1;
             }
             Err(error) if error.is_permanent() => return Err(error.into()),
-            Err(_) => {
-                away.failed(self.clock.now());
-                self.away = Some(away);
-            }
+            Err(_) => self.put_off(away),
         }
         Ok(())
+    }
+
+    /// An attempt to connect has failed: the next one comes later.
+    fn put_off(&mut self, mut away: Away) {
+        away.failed(self.clock.now());
+        self.away = Some(away);
     }
 
     fn send(&mut self, transfer: &Transfer) -> Result<(), ClientError> {

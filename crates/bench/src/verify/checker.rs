@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use seeklab_core::{Instant, Operation, Request, Status};
+use seeklab_core::{Duration, Instant, Operation, Request, Status};
 
 use super::finding::{Finding, Kind, LaneCounts, Shared, add};
 use super::judge::{Contents, Meanwhile, Verdict, judge};
@@ -29,8 +29,10 @@ struct Pending {
 pub struct Checker {
     ledger: Arc<Ledger>,
     shared: Arc<Shared>,
-    lane: u32,
-    stream: u32,
+    counts: Arc<LaneCounts>,
+    /// A number that no write of this thread under way is below.
+    oldest: Arc<AtomicU64>,
+    place: CheckerPlace,
     /// By slot.
     pending: Vec<Pending>,
     /// Numbers of the writes of this thread in order, up to the oldest that is under way, and whether each has ended.
@@ -41,24 +43,27 @@ pub struct Checker {
     wrong: Vec<Finding>,
 }
 
+/// Place of a checker in its run.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct CheckerPlace {
+    /// Number of the target.
+    pub(super) target: usize,
+    /// Number of the stream.
+    pub(super) stream: u32,
+    /// Begin of the phase, from the begin of the run.
+    pub(super) begin: Duration,
+}
+
 impl Checker {
-    pub(super) fn new(ledger: Arc<Ledger>, shared: Arc<Shared>, lane: u32, stream: u32) -> Self {
+    pub(super) fn new(ledger: Arc<Ledger>, shared: Arc<Shared>, place: CheckerPlace) -> Self {
+        let (counts, oldest) = (shared.add_lane(), ledger.add_lane());
         let (pending, writes, wrong) = (Vec::new(), VecDeque::new(), Vec::new());
-        Self { ledger, shared, lane, stream, pending, writes, first: 0, wrong }
-    }
-
-    /// Threads that share the ledger.
-    pub(super) fn lanes(&self) -> u32 {
-        self.ledger.shape().lanes
-    }
-
-    fn counts(&self) -> &LaneCounts {
-        self.shared.lane(self.lane)
+        Self { ledger, shared, counts, oldest, place, pending, writes, first: 0, wrong }
     }
 
     /// Notes that a write was held back.
     pub(super) fn held_back(&self) {
-        add(&self.counts().held_writes, 1);
+        add(&self.counts.held_writes, 1);
     }
 
     /// An attempt is about to be issued. Returns false if it must wait for another write to one of its blocks.
@@ -80,7 +85,7 @@ impl Checker {
                 if !self.ledger.take(request.lbn, blocks, request.op) {
                     return false;
                 }
-                pending.sequence = self.ledger.next_sequence(self.lane, !self.writes.is_empty());
+                pending.sequence = self.ledger.next_sequence(&self.oldest, !self.writes.is_empty());
                 pending.position = self.first + self.writes.len() as u64;
                 self.writes.push_back((pending.sequence, false));
             }
@@ -100,8 +105,8 @@ impl Checker {
         let blocks = bytes.chunks_exact_mut(shape.block_bytes as usize);
         for (lbn, block) in (request.lbn..).zip(blocks) {
             for (sector, bytes) in block.chunks_exact_mut(SECTOR_BYTES).enumerate() {
-                let sector = sector as u16;
-                Stamp { run: shape.run, lbn, sequence: *sequence, stream: self.stream, sector }.write(bytes);
+                let (stream, sector) = (self.place.stream, sector as u16);
+                Stamp { run: shape.run, lbn, sequence: *sequence, stream, sector }.write(bytes);
             }
         }
     }
@@ -129,24 +134,33 @@ impl Checker {
             match judge(&contents, shape.run, lbn, word, meanwhile) {
                 Verdict::Right(sequence) => {
                     checked += 1;
-                    if let Some(sequence) = sequence {
-                        self.ledger.was_read(lbn, sequence);
+                    if let (Some(sequence), Contents::Whole(stamp)) = (sequence, &contents) {
+                        self.ledger.was_read(lbn, (sequence, stamp.stream));
                     }
                 }
                 Verdict::Unwritten => unwritten += 1,
                 Verdict::Undecided => undecided += 1,
                 Verdict::Wrong(Kind::Stale) if self.is_overtaken(&contents) => overtaken += 1,
                 // A server may clear it later than writes that came over the next connection.
-                Verdict::Wrong(Kind::Blank) if self.shared.was_clear_cut_off(lbn) => overtaken += 1,
+                Verdict::Wrong(Kind::Blank) if self.shared.was_clear_cut_off(self.place.target, lbn) => {
+                    overtaken += 1
+                }
                 Verdict::Wrong(kind) => {
                     checked += 1;
                     let constant_byte = match contents {
                         Contents::Constant(byte) => Some(byte),
                         _ => None,
                     };
-                    let found = contents.stamp(shape.run);
-                    let expected_sequence = word.sequence();
-                    self.wrong.push(Finding { kind, lbn, expected_sequence, found, constant_byte, at });
+                    self.wrong.push(Finding {
+                        kind,
+                        target: self.place.target,
+                        lbn,
+                        expected_sequence: word.sequence(),
+                        expected_stream: word.stream(),
+                        found: contents.stamp(shape.run),
+                        constant_byte,
+                        at: at + self.place.begin,
+                    });
                 }
             }
         }
@@ -169,10 +183,10 @@ impl Checker {
                 if is_missing && right(finding.expected_sequence) {
                     finding.kind = Kind::Torn;
                 }
-                self.shared.report(self.lane, finding);
+                self.shared.report(&self.counts, finding);
             }
         }
-        let counts = self.shared.lane(self.lane);
+        let counts = &self.counts;
         add(&counts.reads, 1);
         add(&counts.checked_blocks, checked);
         add(&counts.unwritten_blocks, unwritten);
@@ -183,7 +197,8 @@ impl Checker {
     /// Returns true of a write of this run whose connection was cut: its server may carry it out later than writes that came
     /// over the next connection.
     fn is_overtaken(&self, contents: &Contents) -> bool {
-        contents.stamp(self.ledger.shape().run).is_some_and(|stamp| self.shared.was_cut_off(stamp.sequence))
+        let found = contents.stamp(self.ledger.shape().run);
+        found.is_some_and(|stamp| self.shared.was_cut_off(self.place.target, stamp.sequence))
     }
 
     /// The attempt in that slot has ended.
@@ -192,31 +207,49 @@ impl Checker {
         let Some(pending) = self.pending.get_mut(tag as usize) else { return };
         let Some(request) = pending.request.take() else { return };
         let (sequence, position) = (pending.sequence, pending.position);
-        let (lbn, blocks) = (request.lbn, u64::from(request.blocks));
         match request.op {
             Operation::Read => {}
             Operation::Flush if is_success => self.ledger.flushed(sequence),
             Operation::Flush => {}
             Operation::Write | Operation::WriteZeroes | Operation::Discard => {
                 match is_success {
-                    true => self.ledger.acknowledge(lbn, blocks, sequence, request.op, request.fua),
-                    false => {
-                        self.ledger.doubt(lbn, blocks);
-                        if matches!(status, Status::Gone | Status::Timeout) {
-                            match request.op {
-                                Operation::Write => self.shared.cut_off(sequence),
-                                _ => self.shared.cut_off_clear(lbn, blocks),
-                            }
-                        }
-                    }
+                    true => self.ledger.acknowledge((sequence, self.place.stream), &request),
+                    false => self.doubt(&request, sequence, matches!(status, Status::Gone | Status::Timeout)),
                 }
                 self.writes[(position - self.first) as usize].1 = true;
                 while self.writes.front().is_some_and(|(_, has_ended)| *has_ended) {
                     self.writes.pop_front();
                     self.first += 1;
                 }
-                self.ledger.set_oldest(self.lane, self.writes.front().map(|(sequence, _)| *sequence));
+                let oldest = self.writes.front().map_or(u64::MAX, |(sequence, _)| *sequence);
+                self.oldest.store(oldest, Ordering::SeqCst);
             }
         }
+    }
+
+    /// Nobody knows whether a write was carried out, nor, if it was cut off, whether it will be.
+    fn doubt(&self, request: &Request, sequence: u64, is_cut_off: bool) {
+        let (target, lbn, blocks) = (self.place.target, request.lbn, u64::from(request.blocks));
+        if is_cut_off {
+            match request.op {
+                Operation::Write => self.shared.cut_off(target, sequence),
+                _ => self.shared.cut_off_clear(target, lbn, blocks),
+            }
+        }
+        // Last: then another write may take its blocks.
+        self.ledger.doubt(lbn, blocks);
+    }
+}
+
+impl Drop for Checker {
+    /// Writes that were under way at the end of a phase stand in the way of none of the next.
+    fn drop(&mut self) {
+        for pending in std::mem::take(&mut self.pending) {
+            let Some(request) = pending.request else { continue };
+            if !matches!(request.op, Operation::Read | Operation::Flush) {
+                self.doubt(&request, pending.sequence, true);
+            }
+        }
+        self.oldest.store(u64::MAX, Ordering::SeqCst);
     }
 }

@@ -143,13 +143,13 @@ mod tests {
         judge(&contents, RUN, LBN, word, Meanwhile::Nothing)
     }
 
-    const LAST: Word = Word::new(20, Word::ACKNOWLEDGED);
+    const LAST: Word = Word::new(20, 0, Word::ACKNOWLEDGED);
 
     #[test]
     fn last_acknowledged_write_and_later_ones_are_right() {
         assert_eq!(verdict(&block(RUN, LBN, 20), LAST), Verdict::Right(Some(20)));
         assert_eq!(verdict(&block(RUN, LBN, 21), LAST), Verdict::Right(Some(21)));
-        assert_eq!(verdict(&[0; BLOCK_BYTES], Word::new(20, Word::ZEROES)), Verdict::Right(None));
+        assert_eq!(verdict(&[0; BLOCK_BYTES], Word::new(20, 0, Word::ZEROES)), Verdict::Right(None));
     }
 
     #[test]

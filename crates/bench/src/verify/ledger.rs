@@ -1,4 +1,5 @@
-//! The ledger: for every block the last write that is known to be there. All threads share it without a lock.
+//! The ledger: for every block of a target the last write that is known to be there. All threads of all streams share it
+//! without a lock, but for flushes, which look at the writes under way of all threads.
 //!
 //! # Scope and limits
 //! With a state file, each block has a second word: the last write that a completed flush covers, of blocks that were
@@ -6,14 +7,14 @@
 //! is missing there.
 
 use std::io;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
-use seeklab_core::{ByteSize, Operation};
+use seeklab_core::{ByteSize, Operation, Request};
 
 use super::memory::Words;
-use super::state::{StateError, StateFile};
-use super::word::Word;
+use super::state::{StateError, StatePart};
+use super::word::{STREAMS_MAX, Word};
 
 /// Failure to make a ledger.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +27,12 @@ pub enum LedgerError {
         bytes: u64,
         /// Error of the operating system.
         source: io::Error,
+    },
+    /// More streams than a word has numbers for.
+    #[error("--verify: the plan has {count} streams, at most {STREAMS_MAX} are allowed")]
+    Streams {
+        /// Streams of all phases.
+        count: usize,
     },
     /// The state file cannot be used.
     #[error(transparent)]
@@ -41,17 +48,19 @@ pub(super) struct Shape {
     pub(super) blocks: u64,
     /// Size of a block.
     pub(super) block_bytes: u64,
-    /// Threads that write.
-    pub(super) lanes: u32,
 }
 
 /// The ledger of a target.
 #[derive(Debug)]
 pub(super) struct Ledger {
     shape: Shape,
-    words: Words,
-    state: Option<StateFile>,
+    words: Arc<Words>,
+    /// Place of the word of block 0.
+    first: usize,
+    state: Option<StatePart>,
     is_in_file: bool,
+    /// Threads that may write, or have.
+    writers: AtomicU32,
     heeds_flushes: AtomicBool,
     /// A write of zeroes or a discard was issued.
     clears: AtomicBool,
@@ -62,7 +71,7 @@ pub(super) struct Ledger {
     /// Writes below this number had ended before the last completed flush was issued.
     flushed_below: AtomicU64,
     /// For each thread a number that none of its writes under way is below.
-    oldest: Vec<AtomicU64>,
+    oldest: RwLock<Vec<Arc<AtomicU64>>>,
 }
 
 /// Writes that an audit requires.
@@ -75,18 +84,20 @@ pub(super) enum Required {
 }
 
 impl Ledger {
-    fn make(shape: Shape, words: Words, state: Option<StateFile>, is_in_file: bool) -> Self {
+    fn make(shape: Shape, words: Arc<Words>, state: Option<StatePart>, is_in_file: bool) -> Self {
         Self {
             shape,
             words,
+            first: state.as_ref().map_or(0, StatePart::first_word),
             state,
             is_in_file,
+            writers: AtomicU32::new(0),
             heeds_flushes: AtomicBool::new(true),
             clears: AtomicBool::new(false),
             audit: None,
             sequence: AtomicU64::new(0),
             flushed_below: AtomicU64::new(0),
-            oldest: (0..shape.lanes).map(|_| AtomicU64::new(u64::MAX)).collect(),
+            oldest: RwLock::default(),
         }
     }
 
@@ -103,33 +114,38 @@ impl Ledger {
             false => Words::in_ram(count).map_err(room)?,
             true => tempfile::tempfile().and_then(|file| Words::in_file(&file, count)).map_err(room)?,
         };
-        Ok(Self::make(shape, words, None, is_in_file))
+        Ok(Self::make(shape, Arc::new(words), None, is_in_file))
     }
 
     /// A ledger in a new state file.
-    ///
-    /// # Errors
-    /// If the file is there already, or cannot be made.
-    pub(super) fn in_state(path: &Path, shape: Shape, address: &str) -> Result<Self, LedgerError> {
-        let (state, words) = StateFile::create(path, shape, address)?;
-        Ok(Self::make(shape, words, Some(state), true))
+    pub(super) fn in_state(state: StatePart) -> Self {
+        Self::make(state.shape(), Arc::clone(state.words()), Some(state), true)
     }
 
     /// The ledger of a state file, to check what it requires.
-    ///
-    /// # Errors
-    /// If the file is no state.
-    pub(super) fn audit(state: StateFile, words: Words, required: Required) -> Self {
-        let shape = state.shape();
-        let ledger = Self::make(shape, words, None, true);
-        ledger.sequence.store(state.sequence(), Ordering::Relaxed);
-        ledger.flushed_below.store(state.flushed_below(), Ordering::Relaxed);
-        Self { audit: Some(required), state: Some(state), ..ledger }
+    pub(super) fn audit(state: StatePart, required: Required) -> Self {
+        let (sequence, flushed_below) = (state.sequence(), state.flushed_below());
+        let ledger = Self::in_state(state);
+        ledger.sequence.store(sequence, Ordering::Relaxed);
+        ledger.flushed_below.store(flushed_below, Ordering::Relaxed);
+        Self { audit: Some(required), ..ledger }
     }
 
-    /// Completed flushes make writes durable, or not.
-    pub(super) fn heed_flushes(&self, heeds: bool) {
-        self.heeds_flushes.store(heeds, Ordering::Relaxed);
+    /// One more thread writes. A flush of one of several says nothing about the writes of the others, unless it covers all.
+    pub(super) fn add_writer(&self, flush_covers_all: bool) {
+        if self.writers.fetch_add(1, Ordering::Relaxed) > 0 && !flush_covers_all {
+            self.heeds_flushes.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// The number for one more thread that none of its writes under way is below.
+    pub(super) fn add_lane(&self) -> Arc<AtomicU64> {
+        let lane = Arc::new(AtomicU64::new(u64::MAX));
+        let mut lanes = self.oldest.write().unwrap_or_else(PoisonError::into_inner);
+        // Threads of earlier phases have none under way.
+        lanes.retain(|lane| Arc::strong_count(lane) > 1);
+        lanes.push(Arc::clone(&lane));
+        lane
     }
 
     pub(super) const fn shape(&self) -> Shape {
@@ -142,20 +158,17 @@ impl Ledger {
 
     /// Bytes of the ledger.
     pub(super) fn memory_bytes(&self) -> u64 {
-        self.words.bytes()
+        let words = if self.state.is_some() { 2 } else { 1 };
+        8 * words * self.shape.blocks
     }
 
     fn word_of(&self, lbn: u64) -> &AtomicU64 {
-        let at = match &self.state {
-            Some(state) => state.word(lbn),
-            None => lbn as usize,
-        };
-        &self.words.words()[at]
+        &self.words.words()[self.first + lbn as usize]
     }
 
     fn durable_of(&self, lbn: u64) -> Option<&AtomicU64> {
-        let state = self.state.as_ref()?;
-        Some(&self.words.words()[state.durable_word(lbn)])
+        self.state.as_ref()?;
+        Some(&self.words.words()[self.first + (self.shape.blocks + lbn) as usize])
     }
 
     /// State of a block now; in an audit, the state that is required.
@@ -217,8 +230,7 @@ impl Ledger {
     }
 
     /// A sequence number for a write of a thread that has no write under way which is older.
-    pub(super) fn next_sequence(&self, lane: u32, has_older: bool) -> u64 {
-        let oldest = &self.oldest[lane as usize];
+    pub(super) fn next_sequence(&self, oldest: &AtomicU64, has_older: bool) -> u64 {
         if !has_older {
             // Before the number exists, so that a flush in between does not cover the write.
             oldest.store(self.sequence.load(Ordering::SeqCst), Ordering::SeqCst);
@@ -228,27 +240,26 @@ impl Ledger {
             oldest.store(sequence, Ordering::SeqCst);
         }
         if let Some(state) = &self.state {
-            state.note_sequence(&self.words, sequence);
+            state.note_sequence(sequence);
         }
         sequence
     }
 
-    /// The oldest write of a thread that is under way; `None` without one.
-    pub(super) fn set_oldest(&self, lane: u32, sequence: Option<u64>) {
-        self.oldest[lane as usize].store(sequence.unwrap_or(u64::MAX), Ordering::SeqCst);
-    }
-
-    /// A write was acknowledged.
-    pub(super) fn acknowledge(&self, lbn: u64, blocks: u64, sequence: u64, op: Operation, is_durable: bool) {
+    /// A write of a stream was acknowledged.
+    pub(super) fn acknowledge(&self, (sequence, stream): (u64, u32), request: &Request) {
+        let (lbn, blocks, op) = (request.lbn, u64::from(request.blocks), request.op);
         let flags = match op {
             Operation::WriteZeroes => Word::ZEROES,
             Operation::Discard => Word::ANY,
             _ => 0,
         };
         for at in lbn..lbn + blocks {
-            self.replace(at, |word| Word::new(sequence, Word::ACKNOWLEDGED | flags | word.flags(Word::SEEN)));
-            if is_durable && let Some(durable) = self.durable_of(at) {
-                durable.store(Word::new(sequence, Word::ACKNOWLEDGED | flags).0, Ordering::Release);
+            let flags = Word::ACKNOWLEDGED | flags;
+            self.replace(at, |word| Word::new(sequence, stream, flags | word.flags(Word::SEEN)));
+            if request.fua
+                && let Some(durable) = self.durable_of(at)
+            {
+                durable.store(Word::new(sequence, stream, flags).0, Ordering::Release);
             }
         }
     }
@@ -261,8 +272,8 @@ impl Ledger {
         }
     }
 
-    /// A write was read: an earlier one must not come back.
-    pub(super) fn was_read(&self, lbn: u64, sequence: u64) {
+    /// A write of a stream was read: an earlier one must not come back.
+    pub(super) fn was_read(&self, lbn: u64, (sequence, stream): (u64, u32)) {
         if self.audit.is_some() {
             return;
         }
@@ -270,7 +281,7 @@ impl Ledger {
         if sequence > word.sequence() {
             let kept = Word::BUSY | Word::DOUBT | Word::ZEROES | Word::ANY;
             self.replace(lbn, |word| match sequence > word.sequence() {
-                true => Word::new(sequence, Word::SEEN | word.flags(kept)),
+                true => Word::new(sequence, stream, Word::SEEN | word.flags(kept)),
                 false => word,
             });
         } else if !word.has(Word::SEEN) {
@@ -290,7 +301,7 @@ impl Ledger {
                 && let Some(durable) = self.durable_of(lbn)
             {
                 let kept = old.flags(Word::ACKNOWLEDGED | Word::ZEROES | Word::ANY);
-                durable.store(Word::new(old.sequence(), kept).0, Ordering::Release);
+                durable.store(old.with_flags(kept).0, Ordering::Release);
             }
             match place.compare_exchange_weak(now, new.0, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return,
@@ -302,7 +313,8 @@ impl Ledger {
     /// A flush is issued; returns the number below which it covers all writes that were acknowledged.
     pub(super) fn begin_flush(&self) -> u64 {
         let next = self.sequence.load(Ordering::SeqCst) + 1;
-        self.oldest.iter().map(|oldest| oldest.load(Ordering::SeqCst)).fold(next, u64::min)
+        let lanes = self.oldest.read().unwrap_or_else(PoisonError::into_inner);
+        lanes.iter().map(|oldest| oldest.load(Ordering::SeqCst)).fold(next, u64::min)
     }
 
     /// The flush completed.
@@ -312,7 +324,7 @@ impl Ledger {
         }
         self.flushed_below.fetch_max(below, Ordering::AcqRel);
         if let Some(state) = &self.state {
-            state.note_flushed(&self.words, below);
+            state.note_flushed(below);
         }
     }
 }

@@ -54,11 +54,6 @@ impl Words {
             )
         }
     }
-
-    /// Bytes of the memory.
-    pub(super) fn bytes(&self) -> u64 {
-        self.map.len() as u64
-    }
 }
 
 fn bytes_of(count: usize) -> io::Result<usize> {

@@ -3,8 +3,11 @@
 //! ```text
 //! Verified (a Target) ─▶ admit, snapshot ─▶ inner Target ─▶ Buffers ─▶ Checker: stamps writes, judges reads
 //!      │                                                                 │
-//!      └── ended: acknowledged or in doubt ─▶ Ledger (one word per block, all threads) ◀── read: it is the last
+//!      └── ended: acknowledged or in doubt ─▶ Ledger (one word per block) ◀── read: it is the last
 //! ```
+//! A target has one ledger for all streams, threads and phases of a run. The word of a block has the number of its last
+//! write and of the stream that wrote it, so every stream checks what any of them wrote, and a finding names the owner.
+//!
 //! A block holds what it should if it holds the last acknowledged write, or a later one that is under way, failed, exceeded
 //! its time limit or was cut off. Once such a one was read, it is the last. All else is a [`Finding`].
 //!
@@ -33,15 +36,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use seeklab_core::ByteSize;
+use seeklab_core::{ByteSize, Duration};
+use seeklab_workloads::AddressSpace;
 
 pub use checker::Checker;
+use checker::CheckerPlace;
 use finding::Shared;
 pub use finding::{Finding, Findings, FoundStamp, Kind};
 pub use ledger::LedgerError;
 use ledger::{Ledger, Shape};
 pub use pass::{Pass, PassOptions, RunState, verify_pass};
 pub use state::{StateError, StateFacts};
+use word::STREAMS_MAX;
 
 use crate::target::{Target, TargetError};
 
@@ -52,7 +58,7 @@ pub struct VerifyOptions {
     pub ram: ByteSize,
     /// File that keeps the ledger, also if this process is killed.
     pub state: Option<PathBuf>,
-    /// Number of the run, which no other run has. Its stamps carry it.
+    /// Number of the run, which no other run has. Its stamps carry it; those of each target another one that follows from it.
     pub run: u64,
 }
 
@@ -71,61 +77,124 @@ impl VerifyOptions {
     }
 }
 
-/// The verification of one target, shared by the threads that send requests to it.
+/// A target whose blocks are verified.
+#[derive(Debug, Clone)]
+pub struct VerifiedTarget {
+    /// Its address.
+    pub address: String,
+    /// Its blocks.
+    pub space: AddressSpace,
+}
+
+/// A thread that sends requests to a verified target.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct VerifiedLane {
+    /// Number of the target in the verification.
+    pub target: usize,
+    /// Number of the stream in the verification. Stamps and findings name it.
+    pub stream: u32,
+    /// Other threads may write to the same blocks.
+    pub is_shared: bool,
+    /// It may write.
+    pub writes: bool,
+    /// Begin of its phase, from the begin of the run.
+    pub begin: Duration,
+}
+
+/// The verification of the targets of a run, shared by all threads of all streams and phases.
 #[derive(Debug)]
 pub struct Verification {
-    ledger: Arc<Ledger>,
+    targets: Vec<(VerifiedTarget, Arc<Ledger>)>,
     shared: Arc<Shared>,
 }
 
 impl Verification {
-    /// Verifies the blocks of a target from now on, for so many threads.
+    /// Verifies the blocks of these targets from now on. `streams` are the names of the streams of all phases.
     ///
     /// # Errors
-    /// If there is no memory or file for the ledger.
+    /// If there is no memory or file for the ledgers, or there are too many streams.
     pub fn new(
         options: &VerifyOptions,
-        target: &dyn Target,
-        address: &str,
-        lanes: u32,
+        targets: Vec<VerifiedTarget>,
+        streams: &[String],
     ) -> Result<Self, LedgerError> {
-        let space = target.facts().space;
-        let shape = Shape {
-            run: options.run,
-            blocks: space.capacity_blocks,
-            block_bytes: space.block_size.as_bytes(),
-            lanes,
+        if streams.len() > STREAMS_MAX {
+            return Err(LedgerError::Streams { count: streams.len() });
+        }
+        let shape = |(number, target): (usize, &VerifiedTarget)| Shape {
+            run: options.run.wrapping_add(number as u64),
+            blocks: target.space.capacity_blocks,
+            block_bytes: target.space.block_size.as_bytes(),
         };
-        let ledger = match &options.state {
-            Some(path) => Ledger::in_state(path, shape, address)?,
-            None => Ledger::new(shape, options.ram)?,
+        let shapes: Vec<Shape> = targets.iter().enumerate().map(shape).collect();
+        let ledgers: Vec<Ledger> = match &options.state {
+            Some(path) => {
+                let addresses = targets.iter().map(|target| target.address.as_str());
+                let of_targets: Vec<_> = shapes.into_iter().zip(addresses).collect();
+                state::create(path, &of_targets, streams)?.into_iter().map(Ledger::in_state).collect()
+            }
+            None => in_ram(&shapes, options.ram)?,
         };
-        // A flush on one connection says nothing about the writes of the others, unless the server promises that.
-        let flushes_count = lanes == 1 || target.flush_covers_all();
-        ledger.heed_flushes(flushes_count);
-        Ok(Self { ledger: Arc::new(ledger), shared: Arc::new(Shared::new(lanes)) })
+        let targets = targets.into_iter().zip(ledgers.into_iter().map(Arc::new)).collect();
+        Ok(Self { targets, shared: Arc::new(Shared::new(streams.len())) })
     }
 
-    /// The target of thread `lane` with checks. Its stamps name `stream`.
+    /// The target of a thread with checks.
     ///
     /// # Errors
-    /// If the target carries no data.
+    /// If the target carries no data, or its blocks are others than at the begin.
+    ///
+    /// # Panics
+    /// If the verification has no such target.
     pub fn attach(
         &self,
         target: Box<dyn Target>,
-        lane: u32,
-        stream: u32,
+        lane: &VerifiedLane,
     ) -> Result<Box<dyn Target>, TargetError> {
-        let checker = Checker::new(Arc::clone(&self.ledger), Arc::clone(&self.shared), lane, stream);
-        target::attach(target, checker)
+        let (verified, ledger) = &self.targets[lane.target];
+        let (space, at_begin) = (target.facts().space, verified.space);
+        if space != at_begin {
+            let problem = format!(
+                "has {} blocks of {} now, and had {} of {} when the run began",
+                space.capacity_blocks, space.block_size, at_begin.capacity_blocks, at_begin.block_size
+            );
+            return Err(TargetError::unusable(
+                &verified.address,
+                problem,
+                "another target has this address now",
+            ));
+        }
+        if lane.writes {
+            ledger.add_writer(target.flush_covers_all());
+        }
+        let VerifiedLane { target: number, stream, begin, .. } = *lane;
+        let place = CheckerPlace { target: number, stream, begin };
+        let checker = Checker::new(Arc::clone(ledger), Arc::clone(&self.shared), place);
+        target::attach(target, checker, lane.is_shared)
     }
 
     /// Returns the results so far.
     pub fn findings(&self) -> Findings {
         let mut findings = self.shared.findings();
-        findings.memory_bytes = self.ledger.memory_bytes();
-        findings.memory_in_file = self.ledger.is_in_file();
-        findings.writes = self.ledger.sequence.load(Ordering::Relaxed);
+        for (_, ledger) in &self.targets {
+            findings.memory_bytes += ledger.memory_bytes();
+            findings.memory_in_file |= ledger.is_in_file();
+            findings.writes += ledger.sequence.load(Ordering::Relaxed);
+        }
         findings
     }
+}
+
+/// Ledgers that end with the process: those that `ram` has no room for are in files without names.
+fn in_ram(shapes: &[Shape], ram: ByteSize) -> Result<Vec<Ledger>, LedgerError> {
+    let mut left = ram.as_bytes();
+    let mut ledgers = Vec::new();
+    for shape in shapes {
+        let ledger = Ledger::new(*shape, ByteSize::from_bytes(left))?;
+        if !ledger.is_in_file() {
+            left -= ledger.memory_bytes();
+        }
+        ledgers.push(ledger);
+    }
+    Ok(ledgers)
 }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use seeklab_core::{Duration, Operation, Request, Status};
 use seeklab_emulator::clock::Wait;
 
-use super::checker::Checker;
+use super::checker::{Checker, CheckerPlace};
 use super::finding::{Findings, Shared};
 use super::ledger::{Ledger, Required};
-use super::state::{StateError, StateFacts, StateFile};
+use super::state::{self, StateError, StateFacts, StatePart};
 use super::target;
 use crate::target::{Target, TargetError, Transfer};
 
@@ -51,8 +51,8 @@ pub struct Pass {
 /// The state of a run, open to be checked.
 #[derive(Debug)]
 pub struct RunState {
-    facts: StateFacts,
-    ledger: Arc<Ledger>,
+    targets: Vec<(StateFacts, Arc<Ledger>)>,
+    streams: Vec<String>,
 }
 
 impl RunState {
@@ -61,29 +61,39 @@ impl RunState {
     /// # Errors
     /// If the file is no state, or a run uses it.
     pub fn open(path: &Path, acknowledged: bool) -> Result<Self, StateError> {
-        let (state, words) = StateFile::open(path)?;
-        let facts = state.facts();
+        let (parts, streams) = state::open(path)?;
         let required = if acknowledged { Required::Acknowledged } else { Required::Flushed };
-        Ok(Self { facts, ledger: Arc::new(Ledger::audit(state, words, required)) })
+        let target = |part: StatePart| (part.facts(), Arc::new(Ledger::audit(part, required)));
+        Ok(Self { targets: parts.into_iter().map(target).collect(), streams })
     }
 
-    /// Facts about the run.
-    pub const fn facts(&self) -> &StateFacts {
-        &self.facts
+    /// Facts about the targets of the run.
+    pub fn targets(&self) -> impl ExactSizeIterator<Item = &StateFacts> {
+        self.targets.iter().map(|(facts, _)| facts)
+    }
+
+    /// Names of the streams of the run.
+    pub fn streams(&self) -> &[String] {
+        &self.streams
     }
 }
 
-/// Reads and checks every block that `state` requires. `step` hears of blocks that were passed, and returns false to stop.
+/// Reads and checks every block of target `number` that `state` requires. `step` hears of blocks that were passed,
+/// also while the target does not answer, and returns false to stop.
 ///
 /// # Errors
 /// If the target is not that of the run, or fails as a whole.
+///
+/// # Panics
+/// If the state has no such target.
 pub fn verify_pass(
-    state: &RunState,
+    (state, number): (&RunState, usize),
     (target, address): (Box<dyn Target>, &str),
     options: &PassOptions,
     step: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Pass, TargetError> {
-    let shape = state.ledger.shape();
+    let (_, ledger) = &state.targets[number];
+    let shape = ledger.shape();
     let space = target.facts().space;
     if space.block_size.as_bytes() != shape.block_bytes || space.capacity_blocks < shape.blocks {
         return Err(TargetError::unusable(
@@ -95,14 +105,15 @@ pub fn verify_pass(
             "open it as in the run, with or without --buffered",
         ));
     }
-    let shared = Arc::new(Shared::new(1));
+    let shared = Arc::new(Shared::new(state.streams.len()));
     let outstanding = options.outstanding.min(target.facts().outstanding_max).max(1);
-    let checker = Checker::new(Arc::clone(&state.ledger), Arc::clone(&shared), 0, 0);
-    let target = target::attach(target, checker)?;
+    let place = CheckerPlace { target: number, ..CheckerPlace::default() };
+    let checker = Checker::new(Arc::clone(ledger), Arc::clone(&shared), place);
+    let target = target::attach(target, checker, false)?;
     let blocks_max = (u64::from(options.read_bytes) / shape.block_bytes).max(1);
     let mut reading = Reading {
         target,
-        ranges: Ranges { ledger: &state.ledger, next: 0, blocks_max, step, is_stopped: false },
+        ranges: Ranges { ledger, next: 0, blocks_max, step, is_stopped: false },
         again: VecDeque::new(),
         free: (0..outstanding).rev().collect(),
         under_way: vec![None; outstanding as usize],
@@ -128,6 +139,14 @@ struct Ranges<'a> {
     blocks_max: u64,
     step: &'a mut dyn FnMut(u64) -> bool,
     is_stopped: bool,
+}
+
+impl Ranges<'_> {
+    /// Asks the caller whether to go on.
+    fn look(&mut self) -> bool {
+        self.is_stopped = self.is_stopped || !(self.step)(self.next);
+        !self.is_stopped
+    }
 }
 
 /// Blocks between two calls of the caller.
@@ -196,6 +215,10 @@ impl Reading<'_> {
                 ));
             }
             self.target.poll(Wait::Until(now + Duration::from_ms(50)), 1, &mut ended)?;
+            // Without an answer, no block passes, and the caller may want an end.
+            if ended.is_empty() && !self.ranges.look() {
+                return Ok(());
+            }
             for end in ended.drain(..) {
                 let extent = self.under_way[end.tag as usize].take().expect("a read ends once");
                 self.free.push(end.tag);

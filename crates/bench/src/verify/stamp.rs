@@ -1,4 +1,4 @@
-//! The stamp of a sector: which write of which run it belongs to, and a checksum.
+//! The stamp of a sector: the write of a stream of a run that it belongs to, and a checksum.
 //!
 //! ```text
 //!  0 magic     8 run     16 lbn     24 sequence     32 stream  36 sector  38 format  40 CRC-32  44 zero
@@ -22,6 +22,7 @@ pub(super) struct Stamp {
     pub(super) run: u64,
     pub(super) lbn: u64,
     pub(super) sequence: u64,
+    /// Number of the stream within its run.
     pub(super) stream: u32,
     /// Number of the sector within its block.
     pub(super) sector: u16,

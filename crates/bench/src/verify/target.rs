@@ -22,12 +22,16 @@ struct Verified {
     is_shared: bool,
 }
 
-/// Puts the checker into the target, and a target with checks around it.
+/// Puts the checker into the target, and a target with checks around it. If its blocks are shared, other threads may write
+/// to them, too.
 ///
 /// # Errors
 /// If the target carries no data.
-pub(super) fn attach(mut inner: Box<dyn Target>, checker: Checker) -> Result<Box<dyn Target>, TargetError> {
-    let is_shared = checker.lanes() > 1;
+pub(super) fn attach(
+    mut inner: Box<dyn Target>,
+    checker: Checker,
+    is_shared: bool,
+) -> Result<Box<dyn Target>, TargetError> {
     match inner.checker() {
         Some(place) => *place = Some(Box::new(checker)),
         None => {
@@ -64,6 +68,15 @@ impl Verified {
         let submitted = self.inner.submit(&self.forwarded);
         self.forwarded.clear();
         submitted
+    }
+}
+
+impl Drop for Verified {
+    /// The checker ends although memory that the kernel still uses does not.
+    fn drop(&mut self) {
+        if let Some(place) = self.inner.checker() {
+            drop(place.take());
+        }
     }
 }
 

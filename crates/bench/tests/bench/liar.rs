@@ -85,7 +85,8 @@ impl Liar {
         self.lies.lock().unwrap().extend(lies);
     }
 
-    fn converse(&self, mut stream: UnixStream, number: u64) -> Option<()> {
+    /// Serves a connection until it ends.
+    pub(crate) fn converse(&self, mut stream: UnixStream, number: u64) -> Option<()> {
         self.handshake(&mut stream)?;
         let mut draws = Seed(number).stream("liar.accidents");
         let mut output = Vec::new();

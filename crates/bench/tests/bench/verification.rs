@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use seeklab_bench::target::Target;
 use seeklab_bench::verify::{
-    Findings, Kind, PassOptions, RunState, Verification, VerifyOptions, verify_pass,
+    Findings, Kind, LedgerError, PassOptions, RunState, Verification, VerifiedLane, VerifiedTarget,
+    VerifyOptions, verify_pass,
 };
 use seeklab_bench::{Lane, Plan, Stream, StreamPlan, measure};
 use seeklab_core::{ByteSize, Duration};
@@ -21,8 +22,20 @@ const FAULTS: usize = 1_000;
 /// Blocks of the server: each is written by a request of its own.
 const BLOCKS: u64 = 4_096;
 
-fn verify_options() -> VerifyOptions {
+pub(crate) fn verify_options() -> VerifyOptions {
     VerifyOptions { ram: VerifyOptions::RAM, state: None, run: 0x1234_5678_9abc_def1 }
+}
+
+/// The verification of one target, for so many streams.
+pub(crate) fn verification(
+    options: &VerifyOptions,
+    target: &dyn Target,
+    address: &str,
+    streams: usize,
+) -> Result<Verification, LedgerError> {
+    let target = VerifiedTarget { address: address.to_owned(), space: target.facts().space };
+    let streams: Vec<String> = (0..streams).map(|stream| format!("stream {stream}")).collect();
+    Verification::new(options, vec![target], &streams)
 }
 
 /// A server, and the verification of all runs on it.
@@ -39,7 +52,7 @@ impl Trial {
         let served = liar.serve();
         let target = target(&served.uri);
         assert_eq!(target.facts().space.block_size.as_bytes(), block_bytes);
-        let verification = Verification::new(&verify_options(), &*target, &served.uri, 1).unwrap();
+        let verification = verification(&verify_options(), &*target, &served.uri, 1).unwrap();
         Self { served, verification, block_bytes }
     }
 
@@ -81,7 +94,7 @@ impl Trial {
     }
 }
 
-fn target(address: &str) -> Box<dyn Target> {
+pub(crate) fn target(address: &str) -> Box<dyn Target> {
     open(address, Clock::start(), &options(64)).unwrap()
 }
 
@@ -95,7 +108,8 @@ fn run(
     let threads = targets.len() as u32;
     let lanes = targets.into_iter().enumerate().map(|(index, target)| {
         let workload = synthetic(line, target.facts().space, seed).share(index as u32, threads);
-        Lane::new(verification.attach(target, index as u32, index as u32).unwrap(), workload)
+        let lane = VerifiedLane { is_shared: threads > 1, writes: true, ..VerifiedLane::default() };
+        Lane::new(verification.attach(target, &lane).unwrap(), workload)
     });
     let plan = StreamPlan { outstanding_max: 64 * threads, ..plan };
     let streams = vec![Stream::new(plan, lanes.collect())];
@@ -223,7 +237,7 @@ fn torn_writes_are_found_and_named() {
 }
 
 /// Requests of the trials without lies: `SEEKLAB_VERIFY_REQUESTS`, or few.
-fn requests() -> u64 {
+pub(crate) fn requests() -> u64 {
     std::env::var("SEEKLAB_VERIFY_REQUESTS").map_or(40_000, |text| text.parse().unwrap())
 }
 
@@ -241,7 +255,7 @@ fn accidents_are_no_findings() {
     // A small disk, so that requests overlap.
     let served = Liar::new(disk, 1 << 20, 512, accidents).serve();
     let targets = || -> Vec<_> { (0..2).map(|_| target(&served.uri)).collect() };
-    let verification = Verification::new(&verify_options(), &*target(&served.uri), &served.uri, 2).unwrap();
+    let verification = verification(&verify_options(), &*target(&served.uri), &served.uri, 1).unwrap();
     let line = format!("random,size=512B:1+4KiB:4+64KiB:1,read=50%,closed=64,requests={}", requests());
     let plan = StreamPlan { timeout: Some(Duration::from_ms(100)), ..StreamPlan::default() };
     let measurement = run(&verification, targets(), &line, 3, plan);
@@ -267,9 +281,8 @@ fn nothing_is_found_in_files_under_many_threads() {
         let address = format!("{kind}{path}");
         let options = seeklab_bench::target::TargetOptions { direct: false, ..options(16) };
         let Ok(first) = open(&address, Clock::start(), &options) else { continue };
-        let verification =
-            Verification::new(&VerifyOptions { run: run_number, ..verify_options() }, &*first, &address, 2)
-                .unwrap();
+        let options_of_run = VerifyOptions { run: run_number, ..verify_options() };
+        let verification = verification(&options_of_run, &*first, &address, 1).unwrap();
         let targets = (0..2).map(|_| open(&address, Clock::start(), &options).unwrap()).collect();
         run(&verification, targets, line, 4, StreamPlan::default());
         let findings = verification.findings();
@@ -305,7 +318,7 @@ fn killed_servers_are_no_findings_and_keep_what_was_flushed() {
     let address = crate::liar::uri(&socket);
     let verify = VerifyOptions { state: Some(state.clone()), ..verify_options() };
     let first = target(&address);
-    let verification = Verification::new(&verify, &*first, &address, 1).unwrap();
+    let verification = verification(&verify, &*first, &address, 1).unwrap();
     drop(first);
     let line = format!("random,size=512B:1+4KiB:4,read=50%,closed=32,requests={}", requests());
     let is_over = AtomicBool::new(false);
@@ -335,9 +348,10 @@ fn killed_servers_are_no_findings_and_keep_what_was_flushed() {
     assert_no_alarm(&verification.findings());
     drop(verification);
     let opened = RunState::open(&state, true).unwrap();
-    assert_eq!(opened.facts().address, address);
+    assert_eq!(opened.targets().next().unwrap().address, address);
     let pass =
-        verify_pass(&opened, (target(&address), &address), &PassOptions::default(), &mut |_| true).unwrap();
+        verify_pass((&opened, 0), (target(&address), &address), &PassOptions::default(), &mut |_| true)
+            .unwrap();
     // A write of a killed connection that was carried out late is named by a pass.
     assert!(pass.required_blocks > 1_000 && pass.unreadable_blocks == 0, "{pass:?}");
     assert_eq!(pass.findings.count(), 0, "{pass:?}");
@@ -354,10 +368,11 @@ fn pass_finds_what_was_lost_behind_a_flush_and_no_more() {
     let options = seeklab_bench::target::TargetOptions { direct: false, ..options(1) };
     let opened = || open(&address, Clock::start(), &options).unwrap();
     let verify = VerifyOptions { state: Some(state.clone()), ..verify_options() };
-    let verification = Verification::new(&verify, &*opened(), &address, 1).unwrap();
+    let checked = verification(&verify, &*opened(), &address, 1).unwrap();
     let write = |lbns: std::ops::Range<u64>| {
         use seeklab_core::{Operation, Request};
-        let mut target = verification.attach(opened(), 0, 0).unwrap();
+        let lane = VerifiedLane { writes: true, ..VerifiedLane::default() };
+        let mut target = checked.attach(opened(), &lane).unwrap();
         let requests = lbns.map(|lbn| Request::new(lbn, Operation::Write, lbn, 1));
         for request in requests.chain([Request::new(0, Operation::Flush, 0, 0)]) {
             target.submit(&[seeklab_bench::target::Transfer { tag: 0, request }]).unwrap();
@@ -374,10 +389,10 @@ fn pass_finds_what_was_lost_behind_a_flush_and_no_more() {
     let flushed = std::fs::read(&image).unwrap();
     // Not flushed: the second half of what was, and new blocks.
     write(100..400);
-    drop(verification);
+    drop(checked);
     let count = |acknowledged: bool| {
         let state = RunState::open(&state, acknowledged).unwrap();
-        verify_pass(&state, (opened(), "it"), &PassOptions::default(), &mut |_| true).unwrap()
+        verify_pass((&state, 0), (opened(), "it"), &PassOptions::default(), &mut |_| true).unwrap()
     };
     assert_eq!((count(false).required_blocks, count(false).findings.count()), (200, 0));
     assert_eq!((count(true).required_blocks, count(true).findings.count()), (400, 0));
@@ -396,7 +411,7 @@ fn pass_finds_what_was_lost_behind_a_flush_and_no_more() {
     let busy = RunState::open(&state, false).unwrap();
     assert!(RunState::open(&state, false).unwrap_err().to_string().contains("in use"));
     drop(busy);
-    let again = Verification::new(&verify, &*opened(), &address, 1).unwrap_err();
+    let again = verification(&verify, &*opened(), &address, 1).unwrap_err();
     assert!(again.to_string().contains("is there already"), "{again}");
 }
 
@@ -404,7 +419,7 @@ fn pass_finds_what_was_lost_behind_a_flush_and_no_more() {
 fn ledger_beyond_its_memory_is_kept_in_a_file() {
     let trial = Trial::new(512);
     let options = VerifyOptions { ram: ByteSize::from_bytes(4096), ..verify_options() };
-    let verification = Verification::new(&options, &*target(&trial.served.uri), "x", 1).unwrap();
+    let verification = verification(&options, &*target(&trial.served.uri), "x", 1).unwrap();
     let line = "random,size=4KiB,read=50%,closed=8,requests=2000";
     run(&verification, vec![target(&trial.served.uri)], line, 6, StreamPlan::default());
     let findings = verification.findings();

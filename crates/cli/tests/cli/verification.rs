@@ -139,6 +139,181 @@ fn state_of_a_killed_run_is_checked_later() {
     assert!(run.stderr.contains("read other than written"), "{}", run.stderr);
 }
 
+/// Three streams fill parts of the target, then two write to parts and one reads everywhere.
+fn plan(target: &str) -> String {
+    let phase = |name: &str| format!("[[phases]]\nname = \"{name}\"\n");
+    let stream = |name: &str, workload: &str| {
+        format!("[[phases.streams]]\nname = \"{name}\"\nworkload = \"{workload}\"\n")
+    };
+    let fill = "sequential,size=4KiB,read=0%,closed=4,requests=300";
+    let mix = "random,size=4KiB,read=50%,closed=4,requests=1500";
+    let read = "random,size=8KiB,read=100%,closed=4,requests=1500";
+    [
+        format!("target = \"{target}\"\n"),
+        phase("fill"),
+        stream("low", fill),
+        stream("middle", fill),
+        stream("high", fill),
+        phase("mixed"),
+        stream("left", mix),
+        stream("reader", read),
+        stream("right", mix),
+    ]
+    .concat()
+}
+
+#[test]
+fn streams_and_phases_of_a_plan_are_verified_with_repetitions() {
+    let bench = Bench::new();
+    let _served = Served::start(&bench, &[]);
+    let uri = uri(&bench);
+    bench.write("plan.toml", plan(&uri));
+    let arguments =
+        ["bench", "plan.toml", "--destroy", &uri, "--repeat", "2", "--verify", "--state", "state"];
+    let figures = bench.json(&arguments);
+    let found = &figures["verification"];
+    assert_eq!(found["finding_blocks"], 0, "{found:#}");
+    let names: Vec<&str> =
+        found["streams"].as_array().unwrap().iter().map(|of| of["stream"].as_str().unwrap()).collect();
+    assert_eq!(names, ["fill/low", "fill/middle", "fill/high", "mixed/left", "mixed/reader", "mixed/right"]);
+    // The stream that only reads checks what the others wrote in both phases.
+    let reads: u64 = figures["phases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|phase| phase["streams"].as_array().unwrap())
+        .map(|stream| stream["reads"].as_u64().unwrap())
+        .sum();
+    assert_eq!(found["checked_reads"].as_u64(), Some(reads), "{figures:#}");
+    assert!(found["checked_blocks"].as_u64().unwrap() > 8 * 4_000, "{found:#}");
+    let checked = bench.json(&["bench", "verify", "state", "--acknowledged"]);
+    assert!(checked["required_blocks"].as_u64().unwrap() > 8 * 900, "{checked:#}");
+    assert_eq!((&checked["finding_blocks"], &checked["target"]), (&0.into(), &uri.as_str().into()));
+    assert_eq!(checked["target_states"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn findings_of_a_plan_name_their_streams() {
+    let bench = Bench::new();
+    let _served = Served::start(&bench, &["lost_write,probability=5%"]);
+    let uri = uri(&bench);
+    bench.write("plan.toml", plan(&uri));
+    let arguments =
+        ["bench", "plan.toml", "--destroy", &uri, "--verify", "--state", "state", "--report", "r.html"];
+    let run = bench.run(&[&arguments[..], &["--json"]].concat());
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    for part in ["read other than written", "(streams `", "`mixed/left`", "`mixed/right`"] {
+        assert!(run.stderr.contains(part), "no {part} in {}", run.stderr);
+    }
+    let figures: Value = serde_json::from_str(&run.stdout).unwrap();
+    let found = &figures["verification"];
+    let of = |stream: &Value| stream["finding_blocks"].as_u64().unwrap();
+    let streams = found["streams"].as_array().unwrap();
+    assert_eq!(streams.iter().map(of).sum::<u64>(), of(found), "{found:#}");
+    assert_eq!(of(&streams[4]), 0, "the reader writes nothing: {found:#}");
+    // Each finding is in the part of its stream.
+    let blocks = figures["phases"][0]["streams"][0]["capacity_bytes"].as_u64().unwrap() / 512;
+    let findings = found["findings"].as_array().unwrap();
+    assert_eq!(findings.len(), 16);
+    for finding in findings {
+        let (lbn, stream) = (finding["lbn"].as_u64().unwrap(), finding["expected_stream"].as_str().unwrap());
+        let (part, parts) = match stream {
+            "fill/low" => (0, 3),
+            "fill/middle" => (1, 3),
+            "fill/high" => (2, 3),
+            "mixed/left" => (0, 2),
+            "mixed/right" => (1, 2),
+            other => panic!("{other}: {finding:#}"),
+        };
+        let block_bytes = figures["phases"][0]["streams"][0]["block_size_bytes"].as_u64().unwrap();
+        let at = lbn * block_bytes / 512;
+        // Parts begin at multiples of a sixteenth of them at most.
+        let slack = blocks / 16;
+        assert!(
+            at + slack >= blocks * part / parts && at < blocks * (part + 1) / parts + slack,
+            "{finding:#}"
+        );
+    }
+    let page = String::from_utf8(bench.read("r.html")).unwrap();
+    // HTML with `/` as an entity.
+    for part in ["mixed&#x2f;left", "of stream", "Findings by the stream"] {
+        assert!(page.contains(part), "no `{part}` in the page");
+    }
+    let run = bench.run(&["bench", "verify", "state", "--acknowledged"]);
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.contains("(streams `"), "{}", run.stderr);
+}
+
+#[test]
+fn state_of_several_targets_is_checked_at_their_addresses() {
+    let bench = Bench::new();
+    for name in ["a.img", "b.img"] {
+        bench.write(name, vec![0; 1 << 20]);
+    }
+    let target = |name: &str| format!("[targets.{name}]\naddress = \"psync:{name}.img\"\nbuffered = true\n");
+    let stream = |target: &str| {
+        let load = "random,size=4KiB,read=50%,flush_every=10,closed=1,requests=400";
+        format!("[[phases.streams]]\nname = \"on {target}\"\ntarget = \"{target}\"\nworkload = \"{load}\"\n")
+    };
+    let parts = [target("a"), target("b"), "[[phases]]\n".to_owned(), stream("a"), stream("b")];
+    bench.write("plan.toml", parts.concat());
+    let arguments =
+        ["bench", "plan.toml", "--destroy", "psync:a.img", "--destroy", "psync:b.img", "--verify"];
+    let figures = bench.json(&[&arguments[..], &["--state", "state"]].concat());
+    let found = &figures["verification"];
+    assert_eq!(found["targets"], serde_json::json!(["psync:a.img", "psync:b.img"]));
+    assert_eq!(found["finding_blocks"], 0, "{found:#}");
+    let checked = bench.json(&["bench", "verify", "state", "--buffered"]);
+    assert_eq!((&checked["finding_blocks"], &checked["target"]), (&0.into(), &Value::Null));
+    let required = |of: &Value| of["required_blocks"].as_u64().unwrap();
+    let states = checked["target_states"].as_array().unwrap();
+    assert!(states.len() == 2 && states.iter().all(|state| required(state) > 100), "{checked:#}");
+    assert_eq!(states.iter().map(required).sum::<u64>(), required(&checked));
+    bench
+        .run(&["bench", "verify", "state", "--target", "psync:a.img"])
+        .fails(&["--target psync:a.img: the run had 2 targets", "leave it out"]);
+    // The second file is lost.
+    bench.write("b.img", vec![0; 1 << 20]);
+    let run = bench.run(&["bench", "verify", "state", "--buffered", "--json"]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(run.stderr.contains("(stream `on b`)"), "{}", run.stderr);
+    let checked: Value = serde_json::from_str(&run.stdout).unwrap();
+    let findings = checked["findings"].as_array().unwrap();
+    assert!(findings.iter().all(|finding| finding["target"] == "psync:b.img"), "{checked:#}");
+}
+
+#[test]
+fn streams_that_write_to_the_same_blocks_are_named() {
+    let bench = Bench::new();
+    bench.write("disk.img", vec![0; 1 << 20]);
+    let run = |streams: &[(&str, &str)]| {
+        let stream = |(name, more): &(&str, &str)| {
+            let load = format!("random,size=4KiB,closed=1,requests=100{more}");
+            format!("[[phases.streams]]\nname = \"{name}\"\nworkload = \"{load}\"\n")
+        };
+        let streams: String = streams.iter().map(stream).collect();
+        let target = "[targets.disk]\naddress = \"psync:disk.img\"\nbuffered = true\n";
+        bench.write("plan.toml", format!("target = \"disk\"\n{target}[[phases]]\nname = \"one\"\n{streams}"));
+        bench.run(&["bench", "plan.toml", "--verify", "--destroy", "psync:disk.img"])
+    };
+    let [low, high] = [",read=0%,address.end=51%", ",read=0%,address.start=50%"];
+    run(&[("low", low), ("reader", ",read=100%"), ("high", high)]).fails(&[
+        "streams `low` and `high` of phase `one` both write to blocks 1024 to 1043 of `psync:disk.img`",
+        "blocks of their own",
+        "start and end",
+    ]);
+    let low = ",read=0%,address.end=50%";
+    run(&[("low", low), ("reader", ",read=100%"), ("high", high)]).done();
+    // What is stated stays, and the others share the rest.
+    run(&[("low", low), ("one", ",read=50%"), ("other", ",read=50%")]).done();
+    run(&[("all", ",read=0%,address.end=100%"), ("none", ",read=50%")])
+        .fails(&["0 blocks of `psync:disk.img` are left for 1 stream of phase `one`", "too few"]);
+    bench.write("jobs.fio", "[global]\nfilename=disk.img\nrw=write\nsize=512k\n[one]\n[two]\noffset=256k\n");
+    bench
+        .run(&["bench", "jobs.fio", "--verify", "--destroy", "psync:disk.img"])
+        .fails(&["streams `one` and `two`", "offset and size"]);
+}
+
 #[test]
 fn mistakes_are_named() {
     let bench = Bench::new();
@@ -150,6 +325,9 @@ fn mistakes_are_named() {
     run(&["disk.img", "--buffered", "-w", "random,read=100%,requests=10", "--verify"])
         .fails(&["writes nothing", "bench verify"]);
     run(&["disk.img", "-w", write, "--state", "s"]).fails(&["--verify"]);
+    let poisson = "random,size=4KiB,read=50%,poisson=50/s,requests=100";
+    run(&["disk.img", "-w", poisson, "--verify", "--find-rate", "response_p99_ms<=20"])
+        .fails(&["--verify: does not go with --find-rate", "--rates"]);
     run(&["disk.img", "-w", write, "--verify", "--ram", "1MiB", "--state", "s"])
         .fails(&["cannot be used with"]);
     run(&["verify", "disk.img"]).fails(&["is no state of a verification"]);

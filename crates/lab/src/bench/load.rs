@@ -80,7 +80,7 @@ impl Demand {
 }
 
 /// Makes the share of a thread, on that thread.
-type MakeWorkload = Box<dyn FnOnce() -> Box<dyn Workload> + Send>;
+pub(super) type MakeWorkload = Box<dyn FnOnce() -> Box<dyn Workload> + Send>;
 
 /// Place for the failure of a replay, which ends it early.
 type Failed = Arc<Mutex<Option<(String, Option<&'static str>)>>>;

@@ -9,6 +9,7 @@ mod answer;
 mod comparison;
 mod counters;
 mod course;
+mod displaced;
 mod figure_names;
 mod figures;
 mod fio;
@@ -24,6 +25,7 @@ mod phase;
 mod phases;
 mod plan;
 mod plan_file;
+mod ranges;
 mod rates;
 mod repeated;
 mod rerun;
@@ -34,13 +36,13 @@ mod state_check;
 mod targets;
 mod trust;
 mod verification;
+mod verified_run;
 
 use std::path::PathBuf;
 use std::sync::mpsc;
 
 use seeklab_bench::Listener;
 use seeklab_bench::target::TargetKind;
-use seeklab_bench::verify::Findings;
 use seeklab_core::ByteSize;
 use seeklab_files::{check_apart, check_distinct};
 use seeklab_report::Page;
@@ -86,9 +88,11 @@ pub use seeklab_bench::counters::{CounterOptions, Counters, Watch};
 pub use seeklab_bench::target::Polling;
 pub use seeklab_bench::{IoPriority, Late, Ramp, SteadyFigure, SteadyRule, WriteData};
 pub use served_page::BenchPage;
-pub use state_check::{StateCheckFigures, StateCheckOptions, StateCheckResult, check_state};
+pub use state_check::{
+    StateCheckFigures, StateCheckOptions, StateCheckResult, StateFigures, TargetStateFigures, check_state,
+};
 pub use targets::MeasuredTargets;
-pub use verification::{FindingFigures, VerificationFigures, VerificationOptions};
+pub use verification::{FindingFigures, StreamFindingFigures, VerificationFigures, VerificationOptions};
 
 pub(crate) use figure_names::{figure_names, named_figures};
 pub(crate) use overwriting::{is_overwritten, names_typed_again};
@@ -133,6 +137,7 @@ pub fn bench_with(
     check(options)?;
     let mut search = options.find_rate.map(|bound| RateSearch::new(options, bound)).transpose()?;
     let loads = loads(options)?;
+    verified_run::check(options, &loads)?;
     let is_folder_made = check_outputs(options)?;
     let ready = || {
         let targets = targets::ready(session, options, &loads)?;
@@ -164,12 +169,6 @@ pub fn bench_with(
 
 /// Refuses options that do not go together.
 fn check(options: &BenchOptions) -> Result<(), Failure> {
-    if options.verification.is_some()
-        && !(options.is_one_stream() && options.repetitions == 1 && options.find_rate.is_none())
-    {
-        return Err(Failure::new("--verify: checks one stream, once")
-            .hint("leave out the plan, --repeat, --rates and --find-rate"));
-    }
     if let (Some(_), Some(model)) = (
         &options.counters,
         options.targets.iter().find(|target| TargetKind::of(&target.address).0.is_virtual),
@@ -187,7 +186,7 @@ fn check(options: &BenchOptions) -> Result<(), Failure> {
 pub(crate) fn check_options(options: &BenchOptions) -> Result<(), Failure> {
     check(options)?;
     targets::check_kinds(options)?;
-    loads(options).map(drop)
+    verified_run::check(options, &loads(options)?)
 }
 
 /// Measures the targets, which are ready.
@@ -234,14 +233,14 @@ fn run(
     if let Some(folder) = folder {
         folder.complete(options, &measured.phases, counted.as_ref().map(|(_, counters)| counters));
     }
-    let address = &options.targets[0].address;
-    let wrong = measured.findings.as_ref().and_then(|findings| verification::failure(address, findings));
+    let wrong = measured.verification.as_ref().and_then(verification::failure);
     let failure =
         wrong.or(measured.failure.take()).or_else(|| failure(options, &measured.loads, &measured.phases));
     let notes = &mut measured.phases[0].notes;
-    measured.findings.iter().flat_map(verification::notes).for_each(|(limits, note)| notes.add(limits, note));
+    let verified = measured.verification.iter().flat_map(verification::notes);
+    verified.for_each(|(limits, note)| notes.add(limits, note));
     let mut figures = BenchFigures::new(session, options, &measured.phases, found);
-    figures.verification = measured.findings.as_ref().map(VerificationFigures::from);
+    figures.verification = measured.verification.take();
     figures.counters = counted.as_ref().map(|(options, counters)| CounterFigures::of(options, counters));
     let counted = counted.as_ref().map(|(_, counters)| counters);
     let page = page::page(options, &figures, &measured.phases, counted);
@@ -257,8 +256,8 @@ fn run(
 struct Measured {
     loads: Vec<Vec<Load>>,
     phases: Vec<PhaseRun>,
-    /// Findings of the check of the data, if there is one.
-    findings: Option<Findings>,
+    /// Results of the check of the data, if there is one.
+    verification: Option<VerificationFigures>,
     /// Reason for which a later phase or repetition could not begin.
     failure: Option<Failure>,
 }
@@ -293,8 +292,8 @@ fn measure(
         trace(session, &options, facts, targets)
     };
     let phases = run.measure(targets, course, &make)?;
-    let (findings, failure) = (run.findings(), run.take_failure());
-    Ok((Measured { loads, phases, findings, failure }, options))
+    let (verification, failure) = (run.verification(), run.take_failure());
+    Ok((Measured { loads, phases, verification, failure }, options))
 }
 
 /// The loads of all streams of each phase.

@@ -40,7 +40,7 @@ pub struct BenchOptions {
     pub pacing: Pacing,
     /// Names of targets, typed again, to let the workloads overwrite them.
     pub destroy: Vec<String>,
-    /// Check the data of every read; `None` leaves them unchecked. For one stream.
+    /// Check the data of every read; `None` leaves them unchecked.
     pub verification: Option<VerificationOptions>,
     /// Trace of every request.
     pub record: Option<PathBuf>,

@@ -1,19 +1,20 @@
 //! The course of a measurement: each repetition, phase by phase.
 
 use seeklab_bench::target::{Target, TargetFacts};
-use seeklab_bench::verify::{Findings, Verification};
 use seeklab_bench::{Lane, Measurement, Plan, Stream, StreamPlan, measure};
 use seeklab_core::{Coverage, Duration, Instant, Seed};
 use seeklab_emulator::clock::Clock;
 use seeklab_traces::TraceWriter;
 
 use super::course::Course;
-use super::load::Load;
+use super::displaced::Displaced;
+use super::load::{Load, MakeWorkload};
 use super::options::{BenchOptions, PhaseOptions, StreamOptions, seed_of_stream};
-use super::plan;
 use super::targets::{self, ReadyTarget};
 use super::trust::{self, Notes};
-use super::verification;
+use super::verification::VerificationFigures;
+use super::verified_run::VerifiedRun;
+use super::{plan, ranges};
 use crate::failure::Failure;
 use crate::fitted_range::outside_sentence;
 use crate::session::Session;
@@ -64,7 +65,7 @@ pub(super) type MakeTrace<'a> =
 /// A stream whose targets are open.
 struct OpenStream {
     targets: Vec<Box<dyn Target>>,
-    lanes: Vec<Box<dyn FnOnce() -> Box<dyn seeklab_core::Workload> + Send>>,
+    lanes: Vec<MakeWorkload>,
 }
 
 /// All phases and repetitions.
@@ -75,7 +76,7 @@ pub(super) struct Run<'a> {
     /// Facts of each target, once it was open.
     facts: Vec<Option<TargetFacts>>,
     /// The check of the data, if there is one.
-    verification: Option<Verification>,
+    verified: Option<VerifiedRun>,
     /// Reason for which a later phase or repetition could not begin.
     failure: Option<Failure>,
 }
@@ -83,7 +84,7 @@ pub(super) struct Run<'a> {
 impl<'a> Run<'a> {
     pub(super) fn new(session: &'a Session, options: &'a BenchOptions, loads: &'a [Vec<Load>]) -> Self {
         let facts = vec![None; options.targets.len()];
-        Self { session, options, loads, facts, verification: None, failure: None }
+        Self { session, options, loads, facts, verified: None, failure: None }
     }
 
     /// Opens and closes the targets of all phases but the first, so that mistakes in them end no run halfway.
@@ -142,6 +143,7 @@ impl<'a> Run<'a> {
                     _ => failure.context(format!("repetition {}", repetition + 1)),
                 })?;
                 if runs.is_empty() {
+                    self.verified = VerifiedRun::begin(self.options, self.loads, targets, &self.facts)?;
                     course.begin(make_trace(&self.facts, targets)?);
                 }
                 let now = targets.iter().map(ReadyTarget::model_time).max().unwrap_or_default();
@@ -150,6 +152,7 @@ impl<'a> Run<'a> {
                     (true, _) => before + now.saturating_since(Instant::ZERO),
                     (false, _) => clock.now().saturating_since(Instant::ZERO),
                 };
+                let open = self.verify(open, phase, from)?;
                 course.begin_phase(&self.options.phases[phase], repetition, from);
                 let counts = || targets.iter().map(ReadyTarget::coverage).collect::<Vec<_>>();
                 let earlier = counts();
@@ -181,9 +184,25 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Findings of the check of the data, if there is one.
-    pub(super) fn findings(&mut self) -> Option<Findings> {
-        self.verification.take().map(|verification| verification.findings())
+    /// Results of the check of the data, if there is one.
+    pub(super) fn verification(&self) -> Option<VerificationFigures> {
+        self.verified.as_ref().map(VerifiedRun::figures)
+    }
+
+    /// The streams of a phase with checks, if the data are checked.
+    fn verify(
+        &self,
+        open: Vec<OpenStream>,
+        number: usize,
+        begin: Duration,
+    ) -> Result<Vec<OpenStream>, Failure> {
+        let Some(verified) = &self.verified else { return Ok(open) };
+        let streams = self.options.phases[number].streams.iter().zip(&self.loads[number]);
+        let verify = |(index, (stream, open)): (usize, ((&StreamOptions, &Load), OpenStream))| {
+            let targets = verified.attach(stream, (number, index, begin), open.targets)?;
+            Ok(OpenStream { targets, lanes: open.lanes })
+        };
+        streams.zip(open).enumerate().map(verify).collect()
     }
 
     /// Opens the targets of a phase, and makes the shares of its workloads.
@@ -193,39 +212,48 @@ impl<'a> Run<'a> {
         number: usize,
         seed: Seed,
     ) -> Result<Vec<OpenStream>, Failure> {
-        let phase = &self.options.phases[number];
+        let (phase, loads) = (&self.options.phases[number], &self.loads[number]);
+        let is_one = self.options.is_one_stream();
+        let place = |stream: &StreamOptions, failure: Failure| match is_one {
+            true => failure,
+            false => failure.context(format!("phase `{}`, stream `{}`", phase.name, stream.name)),
+        };
+        let mut opened = Vec::new();
+        for (index, (stream, load)) in phase.streams.iter().zip(loads).enumerate() {
+            let (ready, seed) = (&targets[stream.target], seed_of_stream(seed, number, index));
+            let targets = ready.open(stream, load, seed, self.options.pacing, self.session.stop());
+            let targets = targets.map_err(|failure| place(stream, failure))?;
+            self.facts[stream.target] = Some(targets[0].facts().clone());
+            opened.push(targets);
+        }
+        let parts = match &self.options.verification {
+            None => vec![None; opened.len()],
+            Some(_) => ranges::parts(phase, loads, |stream| {
+                let address = targets[phase.streams[stream].target].address.as_str();
+                (address, opened[stream][0].facts().space)
+            })?,
+        };
         let mut open = Vec::new();
-        for (index, (stream, load)) in phase.streams.iter().zip(&self.loads[number]).enumerate() {
-            let seed = seed_of_stream(seed, number, index);
-            let opened = self.open_stream(targets, (phase, stream), load, seed);
-            open.push(opened.map_err(|failure| match self.options.is_one_stream() {
-                true => failure,
-                false => failure.context(format!("phase `{}`, stream `{}`", phase.name, stream.name)),
-            })?);
+        for (index, (targets_of, part)) in opened.into_iter().zip(parts).enumerate() {
+            let (stream, load, seed) =
+                (&phase.streams[index], &loads[index], seed_of_stream(seed, number, index));
+            let (ready, mut facts) = (&targets[stream.target], targets_of[0].facts().clone());
+            if let Some(part) = &part {
+                facts.space.capacity_blocks = part.end - part.start;
+            }
+            let mut lanes = Vec::new();
+            for thread in 0..stream.threads {
+                let place_of = (ready.address.as_str(), &facts);
+                let share = load.share((phase, stream), place_of, ready.device.as_ref(), seed, thread);
+                let share = share.map_err(|failure| place(stream, failure))?;
+                lanes.push(match &part {
+                    None => share,
+                    Some(part) => displaced(share, part.start),
+                });
+            }
+            open.push(OpenStream { targets: targets_of, lanes });
         }
         Ok(open)
-    }
-
-    fn open_stream(
-        &mut self,
-        targets: &[ReadyTarget],
-        (phase, stream): (&PhaseOptions, &StreamOptions),
-        load: &Load,
-        seed: Seed,
-    ) -> Result<OpenStream, Failure> {
-        let ready = &targets[stream.target];
-        let targets = ready.open(stream, load, seed, self.options.pacing, self.session.stop())?;
-        let (verification, targets) =
-            verification::start(self.options, ready, (load, &stream.data), targets)?;
-        self.verification = verification;
-        let facts = targets[0].facts().clone();
-        let mut lanes = Vec::new();
-        for index in 0..stream.threads {
-            let place = (ready.address.as_str(), &facts);
-            lanes.push(load.share((phase, stream), place, ready.device.as_ref(), seed, index)?);
-        }
-        self.facts[stream.target] = Some(facts);
-        Ok(OpenStream { targets, lanes })
     }
 
     fn measure_phase(
@@ -262,4 +290,9 @@ impl<'a> Run<'a> {
         let (phase, streams) = (number, of_streams);
         Ok(PhaseRun { phase, repetition, from, plan, streams, measurement, notes, coverage: None })
     }
+}
+
+/// A workload whose block zero is `first`.
+fn displaced(workload: MakeWorkload, first: u64) -> MakeWorkload {
+    Box::new(move || Box::new(Displaced::new(workload(), first)))
 }

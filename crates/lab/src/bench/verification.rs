@@ -1,19 +1,14 @@
-//! Verification of a measurement: its options, and its results as figures, tables and sentences.
+//! Verification of a measurement: its options, and its results as figures, tables and sentences. The verification itself is
+//! in `verified_run`.
 
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
-use seeklab_bench::WriteData;
-use seeklab_bench::target::Target;
-use seeklab_bench::verify::{Finding, Findings, Kind, Verification, VerifyOptions};
+use seeklab_bench::verify::{Finding, Findings, Kind};
 use seeklab_core::ByteSize;
-use seeklab_files::check_distinct;
 use seeklab_report::PlainTable;
 use serde::Serialize;
 
-use super::BenchOptions;
-use super::load::Load;
-use super::targets::ReadyTarget;
 use crate::failure::Failure;
 use crate::output::counted;
 
@@ -29,6 +24,8 @@ pub struct VerificationOptions {
 /// Blocks with other contents than they should have, and those that were checked.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct VerificationFigures {
+    /// Targets that were verified.
+    pub targets: Vec<String>,
     /// Reads that were checked.
     pub checked_reads: u64,
     /// Blocks of these that the run had written, and that were checked.
@@ -56,10 +53,31 @@ pub struct VerificationFigures {
     pub blank_blocks: u64,
     /// The first findings, at most 16.
     pub findings: Vec<FindingFigures>,
-    /// Memory of the ledger: 8 bytes per block, and 16 with `--state`.
+    /// Findings of each stream.
+    pub streams: Vec<StreamFindingFigures>,
+    /// Memory of the ledgers: 8 bytes per block, and 16 with `--state`.
     pub ledger_bytes: u64,
-    /// True if the ledger is in a file.
+    /// True if a ledger is in a file.
     pub ledger_in_file: bool,
+}
+
+/// Findings of a stream: blocks whose last write was one of its own, and blocks that no stream had written with its data.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct StreamFindingFigures {
+    /// Name of the stream, behind the name of its phase if there are several: `PHASE/STREAM`.
+    pub stream: String,
+    /// Blocks with other contents than they should have.
+    pub finding_blocks: u64,
+    /// Corrupt blocks of these.
+    pub corrupt_blocks: u64,
+    /// Torn blocks of these.
+    pub torn_blocks: u64,
+    /// Misdirected blocks of these.
+    pub misdirected_blocks: u64,
+    /// Stale blocks of these.
+    pub stale_blocks: u64,
+    /// Blank blocks of these.
+    pub blank_blocks: u64,
 }
 
 /// A block with other contents than it should have.
@@ -67,80 +85,68 @@ pub struct VerificationFigures {
 pub struct FindingFigures {
     /// Kind: `corrupt`, `torn`, `misdirected`, `stale` or `blank`.
     pub kind: &'static str,
+    /// Target.
+    pub target: String,
     /// Logical block.
     pub lbn: u64,
     /// Number of the last acknowledged write to the block, within the run. A later one would be right, too.
     pub expected_write: u64,
+    /// Stream of that write; null if the run has not written the block.
+    pub expected_stream: Option<String>,
     /// Number of the write that was found.
     pub found_write: Option<u64>,
     /// Logical block for which the data was written.
     pub found_lbn: Option<u64>,
-    /// Thread that wrote it.
-    pub found_thread: Option<u32>,
+    /// Stream that wrote it, if it is of this run.
+    pub found_stream: Option<String>,
     /// True if the data is of this run, false if it is of another.
     pub found_of_run: Option<bool>,
     /// The byte of which the block consists, if it is one.
     pub found_byte: Option<u8>,
-    /// Time of the completion of the read.
+    /// Time of the completion of the read from the begin of the run.
     pub at_s: f64,
 }
 
-/// A verification of these targets, which are the same device for each thread.
-///
-/// # Errors
-/// If the options do not fit, or there is no room for the ledger.
-pub(super) fn start(
-    options: &BenchOptions,
-    ready: &ReadyTarget,
-    (load, data): (&Load, &WriteData),
-    targets: Vec<Box<dyn Target>>,
-) -> Result<(Option<Verification>, Vec<Box<dyn Target>>), Failure> {
-    let Some(verify) = &options.verification else { return Ok((None, targets)) };
-    if !ready.kind.holds_data {
-        return Err(Failure::new(format!("--verify: `{}` carries no data", ready.address))
-            .hint("verify a block device, a file, an NBD export or an iSCSI unit"));
+/// Names of what a verification has only numbers of.
+#[derive(Debug, Clone)]
+pub(super) struct VerifiedNames {
+    /// Addresses of the targets.
+    pub(super) targets: Vec<String>,
+    /// Names of the streams.
+    pub(super) streams: Vec<String>,
+}
+
+impl VerifiedNames {
+    fn stream(&self, number: u32) -> Option<String> {
+        self.streams.get(number as usize).cloned()
     }
-    if *data != WriteData::default() {
-        return Err(Failure::new(format!("--verify: writes carry stamps, and their data are to be {data}"))
-            .hint("remove --data, or measure without --verify"));
-    }
-    if !load.writes {
-        return Err(Failure::new("--verify: the workload writes nothing that could be checked").hint(
-            "let it write, for example read=50%, or check an earlier run with seeklab bench verify FILE",
-        ));
-    }
-    if let Some(state) = &verify.state {
-        let outputs = [&options.record, &options.report].into_iter().flatten().cloned();
-        check_distinct(state, outputs.chain([PathBuf::from(&ready.address)]))?;
-    }
-    let run = VerifyOptions::new_run()
-        .map_err(|error| Failure::from(error).context("--verify: no random number"))?;
-    let verify =
-        VerifyOptions { ram: verify.ram.unwrap_or(VerifyOptions::RAM), state: verify.state.clone(), run };
-    let lanes = targets.len() as u32;
-    let verification = Verification::new(&verify, &*targets[0], &ready.address, lanes)?;
-    let attached = targets.into_iter().enumerate();
-    let attached = attached.map(|(index, target)| verification.attach(target, index as u32, index as u32));
-    let targets = attached.collect::<Result<_, _>>()?;
-    Ok((Some(verification), targets))
 }
 
 /// Sentence on findings, if there are any.
-pub(super) fn failure(target: &str, findings: &Findings) -> Option<Failure> {
-    let count = findings.count();
-    let kinds = Kind::ALL.iter().zip(findings.counts).filter(|(_, count)| *count > 0);
-    let kinds: Vec<String> = kinds.map(|(kind, count)| format!("{count} {}", kind.name())).collect();
-    (count > 0).then(|| {
-        let blocks = counted(count as usize, "block");
-        Failure::check(format!("`{target}`: {blocks} read other than written: {}", kinds.join(", ")))
+pub(super) fn failure(figures: &VerificationFigures) -> Option<Failure> {
+    let kinds = figures.kinds().into_iter().filter(|(_, count)| *count > 0);
+    let kinds: Vec<String> = kinds.map(|(kind, count)| format!("{count} {kind}")).collect();
+    let names: Vec<String> = figures.targets.iter().map(|target| format!("`{target}`")).collect();
+    let streams = figures.streams.iter().filter(|stream| stream.finding_blocks > 0);
+    let streams: Vec<String> = streams.map(|stream| format!("`{}`", stream.stream)).collect();
+    let of_streams = match streams.len() {
+        _ if figures.streams.len() < 2 => String::new(),
+        0 => String::new(),
+        1 => format!(" (stream {})", streams[0]),
+        _ => format!(" (streams {})", streams.join(", ")),
+    };
+    (figures.finding_blocks > 0).then(|| {
+        let blocks = counted(figures.finding_blocks as usize, "block");
+        let (names, kinds) = (names.join(", "), kinds.join(", "));
+        Failure::check(format!("{names}: {blocks} read other than written: {kinds}{of_streams}"))
     })
 }
 
 /// Notes on a verification, and true of each if it limits the trust.
-pub(super) fn notes(findings: &Findings) -> Vec<(bool, String)> {
+pub(super) fn notes(findings: &VerificationFigures) -> Vec<(bool, String)> {
     let mut notes = Vec::new();
-    if findings.count() > 0 {
-        notes.push((true, format!("{} blocks read other than written", findings.count())));
+    if findings.finding_blocks > 0 {
+        notes.push((true, format!("{} blocks read other than written", findings.finding_blocks)));
     }
     if findings.checked_blocks == 0 {
         notes.push((true, "no read met a block that the run had written: nothing was verified".to_owned()));
@@ -155,22 +161,24 @@ pub(super) fn notes(findings: &Findings) -> Vec<(bool, String)> {
             ),
         ));
     }
-    if findings.held_writes > 0 {
+    if findings.held_back_writes > 0 {
         notes.push((
             false,
             format!(
                 "{} writes waited for another write to one of their blocks, which their service times include",
-                findings.held_writes
+                findings.held_back_writes
             ),
         ));
     }
     notes
 }
 
-impl From<&Findings> for VerificationFigures {
-    fn from(findings: &Findings) -> Self {
+impl VerificationFigures {
+    pub(super) fn of(findings: &Findings, names: &VerifiedNames) -> Self {
         let of = |kind: Kind| findings.counts[kind as usize];
+        let streams = names.streams.iter().zip(&findings.streams);
         Self {
+            targets: names.targets.clone(),
             checked_reads: findings.reads,
             checked_blocks: findings.checked_blocks,
             unwritten_blocks: findings.unwritten_blocks,
@@ -183,30 +191,59 @@ impl From<&Findings> for VerificationFigures {
             misdirected_blocks: of(Kind::Misdirected),
             stale_blocks: of(Kind::Stale),
             blank_blocks: of(Kind::Blank),
-            findings: findings.first.iter().map(FindingFigures::from).collect(),
+            findings: findings.first.iter().map(|finding| FindingFigures::of(finding, names)).collect(),
+            streams: streams.map(|(name, counts)| StreamFindingFigures::of(name, counts)).collect(),
             ledger_bytes: findings.memory_bytes,
             ledger_in_file: findings.memory_in_file,
         }
     }
+
+    /// Findings by kind.
+    fn kinds(&self) -> [(&'static str, u64); Kind::ALL.len()] {
+        let counts = [
+            self.corrupt_blocks,
+            self.torn_blocks,
+            self.misdirected_blocks,
+            self.stale_blocks,
+            self.blank_blocks,
+        ];
+        std::array::from_fn(|kind| (Kind::ALL[kind].name(), counts[kind]))
+    }
 }
 
-impl From<&Finding> for FindingFigures {
-    fn from(finding: &Finding) -> Self {
+impl StreamFindingFigures {
+    fn of(name: &str, counts: &[u64; Kind::ALL.len()]) -> Self {
+        let of = |kind: Kind| counts[kind as usize];
         Self {
-            kind: finding.kind.name(),
-            lbn: finding.lbn,
-            expected_write: finding.expected_sequence,
-            found_write: finding.found.map(|stamp| stamp.sequence),
-            found_lbn: finding.found.map(|stamp| stamp.lbn),
-            found_thread: finding.found.map(|stamp| stamp.stream),
-            found_of_run: finding.found.map(|stamp| stamp.is_of_run),
-            found_byte: finding.constant_byte,
-            at_s: (finding.at.as_ns() as f64 / 1e3).round() / 1e6,
+            stream: name.to_owned(),
+            finding_blocks: counts.iter().sum(),
+            corrupt_blocks: of(Kind::Corrupt),
+            torn_blocks: of(Kind::Torn),
+            misdirected_blocks: of(Kind::Misdirected),
+            stale_blocks: of(Kind::Stale),
+            blank_blocks: of(Kind::Blank),
         }
     }
 }
 
 impl FindingFigures {
+    fn of(finding: &Finding, names: &VerifiedNames) -> Self {
+        let of_run = finding.found.filter(|stamp| stamp.is_of_run);
+        Self {
+            kind: finding.kind.name(),
+            target: names.targets.get(finding.target).cloned().unwrap_or_default(),
+            lbn: finding.lbn,
+            expected_write: finding.expected_sequence,
+            expected_stream: finding.expected_stream.and_then(|stream| names.stream(stream)),
+            found_write: finding.found.map(|stamp| stamp.sequence),
+            found_lbn: finding.found.map(|stamp| stamp.lbn),
+            found_stream: of_run.and_then(|stamp| names.stream(stamp.stream)),
+            found_of_run: finding.found.map(|stamp| stamp.is_of_run),
+            found_byte: finding.constant_byte,
+            at_s: (finding.at.as_ns() as f64 / 1e3).round() / 1e6,
+        }
+    }
+
     /// The contents that were found, in words.
     fn found(&self) -> String {
         match (self.found_write, self.found_lbn, self.found_of_run, self.found_byte) {
@@ -224,18 +261,14 @@ impl FindingFigures {
 
 /// Tables of a verification.
 pub(super) fn tables(figures: &VerificationFigures) -> Vec<PlainTable> {
-    let kinds = [
-        ("blocks checked", figures.checked_blocks),
-        ("read other than written", figures.finding_blocks),
-        ("corrupt", figures.corrupt_blocks),
-        ("torn", figures.torn_blocks),
-        ("misdirected", figures.misdirected_blocks),
-        ("stale", figures.stale_blocks),
-        ("blank", figures.blank_blocks),
+    let mut kinds =
+        vec![("blocks checked", figures.checked_blocks), ("read other than written", figures.finding_blocks)];
+    kinds.extend(figures.kinds());
+    kinds.extend([
         ("not written by the run", figures.unwritten_blocks),
         ("undecided", figures.undecided_blocks),
         ("overtaken", figures.overtaken_blocks),
-    ];
+    ]);
     let rows = kinds.into_iter().enumerate().filter(|(row, (_, count))| *row < 2 || *count > 0);
     let rows = rows.map(|(_, (name, count))| vec![name.to_owned(), count.to_string()]).collect();
     let columns = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
@@ -245,22 +278,57 @@ pub(super) fn tables(figures: &VerificationFigures) -> Vec<PlainTable> {
         caption: "Contents of blocks that were read, against the last acknowledged write or a later one."
             .to_owned(),
     }];
+    let (has_streams, has_targets) = (figures.streams.len() > 1, figures.targets.len() > 1);
+    if has_streams && figures.finding_blocks > 0 {
+        tables.push(stream_table(&figures.streams));
+    }
     if !figures.findings.is_empty() {
+        // Columns that say the same in every row are left out.
         let row = |finding: &FindingFigures| {
-            vec![
-                finding.kind.to_owned(),
-                finding.lbn.to_string(),
-                format!("write {} or later", finding.expected_write),
-                finding.found(),
-                format!("{:.3}", finding.at_s),
-            ]
+            let mut cells = vec![finding.kind.to_owned()];
+            cells.extend(has_targets.then(|| finding.target.clone()));
+            cells.push(finding.lbn.to_string());
+            cells.push(format!("write {} or later", finding.expected_write));
+            cells.extend(has_streams.then(|| finding.expected_stream.clone().unwrap_or_default()));
+            cells.push(finding.found());
+            cells.extend(has_streams.then(|| finding.found_stream.clone().unwrap_or_default()));
+            cells.push(format!("{:.3}", finding.at_s));
+            cells
         };
+        let mut names = vec!["finding"];
+        names.extend(has_targets.then_some("target"));
+        names.extend(["block", "expected"]);
+        names.extend(has_streams.then_some("of stream"));
+        names.push("found");
+        names.extend(has_streams.then_some("of stream"));
+        names.push("at s");
         tables.push(PlainTable {
-            columns: columns(&["finding", "block", "expected", "found", "at s"]),
+            columns: columns(&names),
             rows: figures.findings.iter().map(row).collect(),
             caption: "The first findings. Writes are numbered in the order in which they were issued."
                 .to_owned(),
         });
     }
     tables
+}
+
+/// The findings of each stream that has some, by kind.
+fn stream_table(streams: &[StreamFindingFigures]) -> PlainTable {
+    let row = |stream: &StreamFindingFigures| {
+        let counts = [
+            stream.finding_blocks,
+            stream.corrupt_blocks,
+            stream.torn_blocks,
+            stream.misdirected_blocks,
+            stream.stale_blocks,
+            stream.blank_blocks,
+        ];
+        [stream.stream.clone()].into_iter().chain(counts.map(|count| count.to_string())).collect()
+    };
+    let names = ["stream", "findings"].into_iter().chain(Kind::ALL.map(Kind::name));
+    PlainTable {
+        columns: names.map(str::to_owned).collect(),
+        rows: streams.iter().filter(|stream| stream.finding_blocks > 0).map(row).collect(),
+        caption: "Findings by the stream whose write the block should hold.".to_owned(),
+    }
 }

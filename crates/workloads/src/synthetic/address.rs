@@ -18,6 +18,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -254,14 +255,24 @@ impl<'de> Deserialize<'de> for Zones {
 }
 
 impl AddressSpec {
-    /// The space on that device, with `align` blocks from start to start.
-    pub(super) fn space(&self, target: AddressSpace, align: u64) -> Result<Space, DescriptionError> {
+    /// Blocks of the device that `start` and `end` limit requests to. `None` without these keys.
+    pub fn stated_blocks(&self, target: AddressSpace) -> Option<Range<u64>> {
+        (self.start.is_some() || self.end.is_some()).then(|| self.blocks(target))
+    }
+
+    /// Blocks of the device from `start` to `end`.
+    fn blocks(&self, target: AddressSpace) -> Range<u64> {
         let capacity = target.capacity_blocks;
         let block = |share: Option<Ratio>, otherwise: u64| {
             share.map_or(otherwise, |share| ((share.as_f64() * capacity as f64) as u64).min(capacity))
         };
-        let start = block(self.start, 0).checked_next_multiple_of(align).unwrap_or(u64::MAX);
-        let end = block(self.end, capacity);
+        block(self.start, 0)..block(self.end, capacity)
+    }
+
+    /// The space on that device, with `align` blocks from start to start.
+    pub(super) fn space(&self, target: AddressSpace, align: u64) -> Result<Space, DescriptionError> {
+        let Range { start, end } = self.blocks(target);
+        let start = start.checked_next_multiple_of(align).unwrap_or(u64::MAX);
         if start >= end {
             return Err(DescriptionError::new(
                 Mistake::DoesNotFit,

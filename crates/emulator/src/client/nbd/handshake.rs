@@ -1,21 +1,14 @@
 //! Up to the first request: fixed newstyle negotiation of one export, over TLS if the URI names it.
 
-use seeklab_core::{Duration, Instant};
-
 use super::Export;
+use super::limits::{Expired, Limits};
 use super::tls::{Progress, TlsSettings};
 use super::transport::Transport;
 use crate::client::ClientError;
-use crate::clock::Clock;
 use crate::frontend::nbd::wire::{
     NBD_MAGIC, OPTION_MAGIC, OPTION_REPLY_MAGIC, PAYLOAD_BYTES_MAX, STRING_BYTES_MAX, handshake_flag, info,
     option, option_reply, transmission_flag, u16_at, u32_at, u64_at,
 };
-
-/// Time after which a silent server is considered not to be an NBD server.
-const PATIENCE: Duration = Duration::from_s(10);
-/// Time between two looks if the caller wants an end.
-const LOOK: Duration = Duration::from_ms(50);
 
 /// Magic numbers and flags that the server sends first.
 const GREETING_SIZE: usize = 18;
@@ -28,14 +21,12 @@ const OPTION_REPLY_COUNT_MAX: usize = 64;
 
 pub(super) struct Handshake<'a> {
     socket: &'a mut Transport,
-    clock: Clock,
-    deadline: Instant,
-    is_stopped: &'a dyn Fn() -> bool,
+    limits: Limits<'a>,
 }
 
 impl<'a> Handshake<'a> {
-    pub(super) fn new(socket: &'a mut Transport, clock: Clock, is_stopped: &'a dyn Fn() -> bool) -> Self {
-        Self { socket, clock, deadline: clock.now() + PATIENCE, is_stopped }
+    pub(super) fn new(socket: &'a mut Transport, limits: Limits<'a>) -> Self {
+        Self { socket, limits }
     }
 
     /// Begins TLS if there are settings for it, and chooses the export; also whether the server replies in structure.
@@ -213,14 +204,13 @@ impl<'a> Handshake<'a> {
     }
 
     fn wait(&self, sending: bool) -> Result<(), ClientError> {
-        if (self.is_stopped)() {
-            return Err(ClientError::Stopped { outstanding: 0 });
+        match self.limits.look() {
+            Ok(until) => self.socket.wait(sending, Some((until, self.limits.clock()))),
+            Err(Expired::Stopped) => Err(ClientError::Stopped { outstanding: 0 }),
+            Err(Expired::Late) => {
+                let (server, seconds) = (self.socket.server(), Limits::seconds());
+                Err(ClientError::Silent { server, seconds, outstanding: 0 })
+            }
         }
-        let now = self.clock.now();
-        if now >= self.deadline {
-            let seconds = PATIENCE.as_ns() / 1_000_000_000;
-            return Err(ClientError::Silent { server: self.socket.server(), seconds, outstanding: 0 });
-        }
-        self.socket.wait(sending, Some((self.deadline.min(now + LOOK), self.clock)))
     }
 }

@@ -16,7 +16,9 @@
 //! are those of the server, [`frontend::nbd`](crate::frontend::nbd); the tests of either use another codec
 //! or other programs.
 
+mod connect;
 mod handshake;
+mod limits;
 mod replies;
 mod socket;
 mod tls;
@@ -27,6 +29,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use seeklab_core::{HostRequest, Instant, Operation};
 
 use self::handshake::Handshake;
+use self::limits::Limits;
 use self::replies::Replies;
 use self::tls::TlsSettings;
 use self::transport::Transport;
@@ -81,6 +84,49 @@ pub struct Client {
     former_calls: u64,
 }
 
+/// Makes connections to the export that a URI names.
+#[derive(Debug, Clone)]
+pub struct Connector {
+    uri: Uri,
+    tls: Option<TlsSettings>,
+    clock: Clock,
+}
+
+impl Connector {
+    /// Connects, and looks several times per second if the caller wants an end.
+    ///
+    /// # Errors
+    /// As those of [`Client::connect_unless`].
+    pub fn connect(self, is_stopped: &dyn Fn() -> bool) -> Result<Client, ClientError> {
+        self.connect_or(is_stopped, |_, error| error)
+    }
+
+    /// Connects. A failure behind the connection of the socket is explained.
+    fn connect_or(
+        self,
+        is_stopped: &dyn Fn() -> bool,
+        explain: impl FnOnce(&Transport, ClientError) -> ClientError,
+    ) -> Result<Client, ClientError> {
+        let Self { uri, tls, clock } = self;
+        let limits = Limits::begin(clock, is_stopped);
+        let mut socket = Transport::connect(&uri, &limits)?;
+        let chosen = Handshake::new(&mut socket, limits).negotiate(uri.export(), tls.as_ref());
+        let (export, is_structured) = chosen.map_err(|error| explain(&socket, error))?;
+        Ok(Client {
+            socket,
+            tls,
+            clock,
+            export,
+            is_structured,
+            replies: Replies::default(),
+            received: vec![0; RECEIVE_BYTES].into(),
+            pending: 0..0,
+            lent: None,
+            former_calls: 0,
+        })
+    }
+}
+
 /// Replies of small requests come many at a time.
 const RECEIVE_BYTES: usize = 64 << 10;
 const _: () = assert!(RECEIVE_BYTES >= Replies::BUFFER_BYTES_MIN);
@@ -105,22 +151,8 @@ impl Client {
         clock: Clock,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<Self, ClientError> {
-        let tls = TlsSettings::of(uri)?;
-        let mut socket = Transport::connect(uri)?;
-        let chosen = Handshake::new(&mut socket, clock, is_stopped).negotiate(uri.export(), tls.as_ref());
-        let (export, is_structured) = chosen.map_err(|error| socket.first_failure(error))?;
-        Ok(Self {
-            socket,
-            tls,
-            clock,
-            export,
-            is_structured,
-            replies: Replies::default(),
-            received: vec![0; RECEIVE_BYTES].into(),
-            pending: 0..0,
-            lent: None,
-            former_calls: 0,
-        })
+        let connector = Connector { uri: uri.clone(), tls: TlsSettings::of(uri)?, clock };
+        connector.connect_or(is_stopped, Transport::first_failure)
     }
 
     /// Gives up a connection that has ended: outstanding requests come out of [`collect`](Self::collect) with the failure
@@ -139,10 +171,25 @@ impl Client {
     /// # Panics
     /// If requests are outstanding.
     pub fn reconnect(&mut self, uri: &Uri) -> Result<(), ClientError> {
+        let fresh = self.connector(uri).connect(&|| false)?;
+        self.take_over(fresh)
+    }
+
+    /// Returns a connector with the same certificates, which connects again on any thread.
+    pub fn connector(&self, uri: &Uri) -> Connector {
+        Connector { uri: uri.clone(), tls: self.tls.clone(), clock: self.clock }
+    }
+
+    /// Takes the connection of another client in place of the own one, which has ended.
+    ///
+    /// # Errors
+    /// If the export is another one. The client keeps its old connection.
+    ///
+    /// # Panics
+    /// If requests are outstanding.
+    pub fn take_over(&mut self, fresh: Self) -> Result<(), ClientError> {
         assert_eq!(self.outstanding(), 0, "replies to outstanding requests come over the old connection");
-        let mut socket = Transport::connect(uri)?;
-        let (export, is_structured) =
-            Handshake::new(&mut socket, self.clock, &|| false).negotiate(uri.export(), self.tls.as_ref())?;
+        let Self { socket, export, is_structured, .. } = fresh;
         if export != self.export {
             return Err(socket.protocol("its export is not the one that it had before"));
         }

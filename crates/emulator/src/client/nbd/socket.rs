@@ -1,10 +1,8 @@
 //! A connected socket that blocks only on request.
 
 use std::cell::Cell;
-use std::io::{self, IoSlice};
-use std::net::TcpStream;
+use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -12,6 +10,8 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 use rustix::time::Timespec;
 use seeklab_core::Instant;
 
+use super::connect::connected;
+use super::limits::Limits;
 use crate::client::ClientError;
 use crate::clock::Clock;
 use crate::frontend::nbd::Uri;
@@ -25,19 +25,9 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    pub(super) fn connect(uri: &Uri) -> Result<Self, ClientError> {
-        let server = uri.to_string();
-        let stream: io::Result<OwnedFd> = match uri {
-            Uri::Unix { path, .. } => UnixStream::connect(path).map(OwnedFd::from),
-            Uri::Tcp { host, port, .. } => TcpStream::connect((host.as_str(), *port)).and_then(|stream| {
-                stream.set_nodelay(true)?;
-                Ok(stream.into())
-            }),
-        };
-        match stream {
-            Ok(stream) => Ok(Self { stream, server, calls: Cell::new(0) }),
-            Err(source) => Err(ClientError::Connect { server, source }),
-        }
+    pub(super) fn connect(uri: &Uri, limits: &Limits<'_>) -> Result<Self, ClientError> {
+        let stream = connected(uri, limits)?;
+        Ok(Self { stream, server: uri.to_string(), calls: Cell::new(0) })
     }
 
     pub(super) fn server(&self) -> String {

@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use seeklab_core::Instant;
 
+use super::limits::Limits;
 use super::socket::Socket;
 use super::tls::{Progress, TlsSettings, TlsStream};
 use crate::client::ClientError;
@@ -18,8 +19,8 @@ pub(super) struct Transport {
 
 impl Transport {
     /// A connected socket, without TLS so far.
-    pub(super) fn connect(uri: &Uri) -> Result<Self, ClientError> {
-        Ok(Self { socket: Socket::connect(uri)?, tls: None })
+    pub(super) fn connect(uri: &Uri, limits: &Limits<'_>) -> Result<Self, ClientError> {
+        Ok(Self { socket: Socket::connect(uri, limits)?, tls: None })
     }
 
     /// From now on, all bytes are those of a TLS handshake and then of its records.

@@ -11,6 +11,7 @@ mod own_client;
 mod protocol;
 mod real_clients;
 mod serving;
+mod silent;
 mod supervision;
 mod tls;
 mod tls_hostile;

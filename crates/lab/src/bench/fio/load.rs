@@ -4,6 +4,7 @@
 //! fio's random numbers are other ones, so single requests differ; their distributions are the same.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use seeklab_core::{
     Arrival, Completion, DescriptionError, Duration, Instant, Mistake, Operation, Seed, Stream, Workload,
@@ -120,6 +121,24 @@ impl FioLoad {
     /// Size of the longest request.
     pub fn longest_bytes(&self) -> u64 {
         self.sizes.iter().flatten().map(|size| size.bytes).max().unwrap_or(0)
+    }
+
+    /// Blocks that the keys `offset` and `size` limit the writes of the job to. `None` without these keys.
+    pub(in crate::bench) fn stated_blocks(&self, space: AddressSpace) -> Option<Range<u64>> {
+        if self.offset == 0 && self.size.is_none() {
+            return None;
+        }
+        let block = space.block_size.as_bytes();
+        let capacity = space.capacity_blocks.saturating_mul(block);
+        let length = self.size.unwrap_or_else(|| capacity.saturating_sub(self.offset));
+        // The last request of a job with one size may end beyond its bytes.
+        let length = match self.sizes[1].as_slice() {
+            [only] if self.skip == 0 => length.next_multiple_of(only.bytes.max(1)),
+            [only] => length + only.bytes,
+            _ => length,
+        };
+        let end = self.offset.saturating_add(length).div_ceil(block).min(space.capacity_blocks);
+        Some(self.offset / block..end)
     }
 
     /// The workload on a target.

@@ -1,0 +1,53 @@
+//! A server that takes connections and never answers: a run ends on time, whenever that begins.
+
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration as StdDuration;
+
+use seeklab_bench::Plan;
+use seeklab_core::Duration;
+use seeklab_emulator::clock::Clock;
+
+use crate::harness::{Heard, at_most, open, options, run_until};
+use crate::liar::{Accidents, Liar, uri};
+
+/// A handshake without an answer takes 10 s, and so would a run that waits for one.
+const HANDSHAKE: StdDuration = StdDuration::from_secs(10);
+
+/// A server that serves one connection, cuts it after some requests, and answers on no other. Returns its address.
+fn hanging(directory: &tempfile::TempDir) -> String {
+    let socket = directory.path().join("s");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let accidents = Accidents { cut: 20_000, ..Accidents::default() };
+    let liar = Arc::new(Liar::new(tempfile::tempfile().unwrap(), 1 << 20, 512, accidents));
+    thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        liar.converse(stream, 0);
+        // From now on, the kernel takes connections for the listener.
+        loop {
+            thread::park();
+        }
+    });
+    uri(&socket)
+}
+
+#[test]
+fn run_ends_on_time_although_the_handshake_of_a_remade_connection_hangs() {
+    let load = "random,size=4KiB,read=100%,closed=4,requests=1000000000";
+    let by_time = Plan { duration: Some(Duration::from_s(1)), ..Plan::default() };
+    let by_caller = Plan { interval: Some(Duration::from_ms(100)), ..Plan::default() };
+    let heard = Heard { stops_after_intervals: Some(5), ..Heard::default() };
+    for (plan, heard) in [(by_time, Heard::default()), (by_caller, heard)] {
+        let directory = tempfile::tempdir().unwrap();
+        let target = open(&hanging(&directory), Clock::start(), &options(4)).unwrap();
+        let begin = std::time::Instant::now();
+        let (measurement, _) = run_until((&plan, &at_most(4)), target, load, 1, heard);
+        assert!(begin.elapsed() < HANDSHAKE, "{:?}", begin.elapsed());
+        let totals = &measurement.totals;
+        // Every thread came back by itself, and says that it had no connection.
+        assert_eq!((totals.silent_threads, totals.unfinished.len(), totals.reconnections), (0, 0, 0));
+        assert!(totals.away.is_some() && totals.part.requests() > 0, "{totals:?}");
+        assert!(measurement.failure.is_none(), "{:?}", measurement.failure);
+    }
+}
