@@ -141,6 +141,10 @@ CONFIGURATIONS = {
 CHANGES = [("fcfs", "c-look"), ("fcfs", "sptf"), ("c-look", "sptf"), ("sptf", "spctf"), ("c-look", "criticality"),
            ("c-look", "half memory"), ("c-look", "other disk"), ("c-look", "clone")]
 
+# Rows of table 4, and the difference that the model may have in percent.
+LIMITS_PCT = {"elapsed s": 2, "task CPU s": 5, "I/O wait s": 5, "I/O waits": 5, "mean I/O wait ms": 5, "requests": 1, "response time ms": 5,
+              "reads": 5, "reads alike": 5}
+
 # Causes of waits that are waits for I/O.
 IO_WAITS = ("data_read_s", "metadata_read_s", "write_s", "flush_s", "journal_s", "throttle_s", "queue_s", "memory_s")
 
@@ -361,21 +365,27 @@ class Tables:
             print(f"\nChanges of the device: mean error of the elapsed time {statistics.mean(errors):.1f} %.")
 
     def rows(self):
-        """Rows of table 4: recordings beside predictions from themselves."""
-        print("| workload | configuration | figure | measured | predicted | difference | twice the standard error |")
-        print("| --- | --- | --- | --- | --- | --- | --- |")
+        """Rows of table 4: recordings beside predictions from themselves, each with its difference; bold beyond the limit and twice the
+        standard error."""
+        print(f"| workload | configuration | {' | '.join(LIMITS_PCT)} |")
+        print(f"| --- | --- |{' --- |' * len(LIMITS_PCT)}")
         for workload, work in WORKLOADS.items():
             for configuration in work.configurations:
                 pairs = collections.defaultdict(list)
                 for line in self.predicted(workload, configuration, configuration):
                     for name, values in table_4(self.options, line).items():
                         pairs[name].append(values)
-                for name, values in pairs.items():
-                    real, model = (statistics.mean(side) for side in zip(*values))
-                    spread = [one[0] for one in values]
-                    error = 200 * statistics.stdev(spread) / len(spread) ** 0.5 / real if len(spread) > 1 and real else float("nan")
-                    difference = f"{100 * (model / real - 1):+.1f} %" if real else ""
-                    print(f"| {workload} | {configuration} | {name} | {real:.4g} | {model:.4g} | {difference} | {error:.1f} % |")
+                if not pairs:
+                    continue
+                cells = []
+                for name, limit in LIMITS_PCT.items():
+                    real, model = (statistics.mean(side) for side in zip(*pairs[name]))
+                    spread = [one[0] for one in pairs[name]]
+                    error = 200 * statistics.stdev(spread) / len(spread) ** 0.5 / real if len(spread) > 1 and real else 0
+                    difference = 100 * (model / real - 1) if real else 0
+                    mark = "**" if abs(difference) > max(limit, error) else ""
+                    cells.append(f"{real:.4g}, {mark}{difference:+.1f} %{mark}")
+                print(f"| {workload} | {configuration} | {' | '.join(cells)} |")
 
     def character(self):
         """Shares of the elapsed time, beside those of the paper."""

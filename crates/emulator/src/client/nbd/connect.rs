@@ -73,7 +73,9 @@ fn unix(path: &Path, limits: &Limits<'_>) -> Result<OwnedFd, Unconnected> {
                 return Ok(socket);
             }
             // The server takes no connection from its queue, which is full. Nothing tells when there is room.
-            Err(Errno::AGAIN) => thread::sleep(limits.wait()?.min(FULL)),
+            Err(Errno::AGAIN) => {
+                poll(&mut [], Some(&timespec(limits.wait()?.min(FULL))))?;
+            }
             Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -100,9 +102,7 @@ fn tcp_to(address: &SocketAddr, limits: &Limits<'_>) -> Result<OwnedFd, Unconnec
     match connect(&socket, address) {
         Ok(()) => {}
         Err(Errno::INPROGRESS | Errno::INTR) => loop {
-            let wait = limits.wait()?;
-            let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
-            match poll(&mut [PollFd::new(&socket, PollFlags::OUT)], Some(&wait)) {
+            match poll(&mut [PollFd::new(&socket, PollFlags::OUT)], Some(&timespec(limits.wait()?))) {
                 Ok(0) | Err(Errno::INTR) => {}
                 Ok(_) => {
                     socket_error(&socket)??;
@@ -116,6 +116,10 @@ fn tcp_to(address: &SocketAddr, limits: &Limits<'_>) -> Result<OwnedFd, Unconnec
     set_tcp_nodelay(&socket, true)?;
     ioctl_fionbio(&socket, false)?;
     Ok(socket)
+}
+
+fn timespec(time: std::time::Duration) -> Timespec {
+    Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() }
 }
 
 /// A socket that does not block.

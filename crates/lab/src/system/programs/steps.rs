@@ -256,6 +256,18 @@ mod tests {
     }
 
     #[test]
+    fn file_that_cannot_be_written_is_a_problem_with_a_hint() {
+        let unwritable = OnceLock::from(File::open("/dev/null").unwrap());
+        let file = Arc::new(PartFile { file: unwritable, ..PartFile::default() });
+        let mut steps = Steps::new(&file);
+        (0..IN_MEMORY_MAX as u64 - 1).for_each(|number| steps.push(numbered(number), number));
+        assert_eq!(file.problem(), None);
+        steps.push(numbered(0), 0);
+        let problem = file.problem().expect("nothing can be written");
+        assert!(problem.contains("TMPDIR"), "{problem}");
+    }
+
+    #[test]
     fn few_steps_need_no_file() {
         let file = Arc::new(PartFile::default());
         let mut steps = Steps::new(&file);
