@@ -73,9 +73,10 @@ fn unix(path: &Path, limits: &Limits<'_>) -> Result<OwnedFd, Unconnected> {
                 return Ok(socket);
             }
             // The server takes no connection from its queue, which is full. Nothing tells when there is room.
-            Err(Errno::AGAIN) => {
-                poll(&mut [], Some(&timespec(limits.wait()?.min(FULL))))?;
-            }
+            Err(Errno::AGAIN) => match poll(&mut [], Some(&timespec(limits.wait()?.min(FULL)))) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            },
             Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
