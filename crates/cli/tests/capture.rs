@@ -473,7 +473,8 @@ fn transfers_past_the_page_cache_are_predicted_with_their_places() {
     assert!(seeklab(&["trace", "convert", &requests, &measured]).status.success());
     let simulated = seeklab(&["simulate", "cheetah-36es", "--workload", &trace, "--out", &predicted]);
     assert!(simulated.status.success(), "{}", String::from_utf8_lossy(&simulated.stderr));
-    let (measured, predicted) = (long_requests(measured.as_ref(), 8), long_requests(predicted.as_ref(), 8));
+    // Metadata of some blocks that follow each other may be written, too.
+    let (measured, predicted) = (long_requests(measured.as_ref(), 16), long_requests(predicted.as_ref(), 16));
     // ext2 reads the addresses of the blocks behind the twelfth when they are first needed, and cuts the transfer there. The
     // model knows all addresses.
     assert!(measured.len() >= 40 && predicted.len() == 40, "{measured:?}, {predicted:?}");
