@@ -172,7 +172,7 @@ fn polling_is_for_targets_of_io_uring() {
         let run = bench.run(&[&["bench", target, "--poll", "submission"], &load[..]].concat());
         run.fails(&["--poll", "is no target of io_uring", "hint: "]);
     }
-    bench.write("disk.img", [7; 1 << 20]);
+    bench.write("disk.img", vec![7; 1 << 20]);
     let buffered = ["bench", "disk.img", "--buffered", "--poll", "submission,completion"];
     bench.run(&[&buffered, &load[..]].concat()).fails(&["cannot be polled"]);
     // The plan of a run keeps it.
