@@ -2,7 +2,6 @@
 #![no_main]
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
 
 use seeklab_core::{ByteSize, Duration, Seed};
 use seeklab_fuzz::{TARGET, run_host};
@@ -69,7 +68,7 @@ fn action(numbers: &mut Numbers, files: &[RecordedFile], threads: u32) -> Record
     let first = numbers.below(all);
     let pages = numbers.below(all - first) + 1;
     let address = numbers.any();
-    match numbers.byte() % 20 {
+    match numbers.byte() % 21 {
         0 => RecordedAction::Read { file, first, pages, requested: pages + numbers.below(9) },
         1 => RecordedAction::Fault { file, page: first },
         2 | 3 => {
@@ -99,6 +98,7 @@ fn action(numbers: &mut Numbers, files: &[RecordedFile], threads: u32) -> Record
         }
         16 => RecordedAction::Change { blocks: numbers.any() as u32 },
         17 => RecordedAction::Commit,
+        19 => RecordedAction::LookUp { address: numbers.any() % 100_000 },
         18 => RecordedAction::WriteMetadata { address: numbers.any() % 100_000, pages: numbers.below(64) },
         13 => RecordedAction::Sleep { time: Duration::from_ns(numbers.any()) },
         _ => RecordedAction::Start { thread: numbers.below(threads) },
@@ -115,8 +115,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             computing: Duration::from_ns(numbers.any()),
             action: action(&mut numbers, &files, count),
         });
-        let steps: Arc<[RecordedStep]> = steps.collect();
-        RecordedThread { start: Duration::ZERO, steps }
+        RecordedThread { start: Duration::ZERO, steps: steps.collect() }
     });
     let threads = threads.collect();
     let metadata = vec![cached(&mut numbers)];
