@@ -108,7 +108,7 @@ WORKLOADS = {
     "copies": Workload(
         "".join(TREE % (8, name, 40, 60000, name) for name in "abcd"),
         "for tree in a b c d; do cp -r $tree copy-of-$tree & done; wait",
-        ("fcfs", "c-look", "sptf", "spctf", "criticality")),
+        ("fcfs", "c-look", "sptf", "spctf", "criticality", "other disk")),
     "postmark": Workload(
         POSTMARK % (4000, 4000), "postmark load > /dev/null", ("fcfs", "c-look", "sptf", "half memory")),
     "build": Workload(PROGRAM, "make -j4 -s", ("c-look", "other disk"), memory="192MiB"),
