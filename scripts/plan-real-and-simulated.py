@@ -58,7 +58,7 @@ def emulated(binary, folder, device, workload, arguments, seed):
             target = f"nbd+unix:///?socket={socket}"
             figures = measure(binary, folder, target, workload, arguments, seed)
         finally:
-            server.send_signal(signal.SIGINT)
+            server.send_signal(signal.SIGTERM)
         report, _ = server.communicate()
     return figures, json.loads(report)
 
