@@ -537,6 +537,33 @@ fn recorded_workload_is_the_replay_of_its_requests() {
 }
 
 #[test]
+fn void_predictions_fail_and_have_no_figures() {
+    let bench = Bench::new(
+        "devices = [\"cheetah-36es\"]\nworkloads = [\"copy.sys\"]\nfigures = [\"host.elapsed_s\"]\n",
+    );
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/copy.sys");
+    let trace = bench.path("copy.sys");
+    fs::create_dir(&trace).unwrap();
+    for entry in fs::read_dir(example).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, trace.join(path.file_name().unwrap())).unwrap();
+    }
+    let elapsed = || rows(&text(&bench.read("e.csv")))[0]["host.elapsed_s_mean"].to_string();
+    bench.succeed(&[]);
+    assert!(elapsed().parse::<f64>().is_ok_and(|elapsed| elapsed > 0.0), "{}", elapsed());
+
+    let metadata = fs::read_to_string(trace.join("system.json")).unwrap();
+    let lossy = metadata.replace("\"lost_events\": 0", "\"lost_events\": 12");
+    assert_ne!(lossy, metadata);
+    fs::write(trace.join("system.json"), lossy).unwrap();
+    let output = bench.run(&[]);
+    let printed = text(&output.stdout) + &text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    assert!(printed.contains("12 events of the trace were lost"), "{printed}");
+    assert_eq!(elapsed(), "");
+}
+
+#[test]
 fn open_replay_overestimates_what_a_scheduler_changes() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/ganger-patt");
     let bench = Bench::new(&fs::read_to_string(examples.join("figure-1.toml")).unwrap());

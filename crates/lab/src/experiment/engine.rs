@@ -22,10 +22,10 @@ use crate::session::Session;
 pub(super) struct RunResult {
     /// Reason why the run stopped early, if the device could not sustain the load.
     pub(super) saturated: Option<String>,
-    /// Reason for which a measurement failed.
+    /// Reason for which a measurement failed, or the prediction from a trace is void.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) failed: Option<String>,
-    /// Figures that apply; none if it saturated.
+    /// Figures that apply; none if it saturated or is void.
     pub(super) figures: Figures,
     /// Notes that a reader needs.
     pub(super) notes: Vec<Note>,
@@ -42,7 +42,7 @@ pub(super) struct Results {
     pub(super) is_interrupted: bool,
 }
 
-/// The result of a run in the journal. A measurement that failed is made again.
+/// The result of a run in the journal. A run that failed is made again.
 pub(super) fn kept<'a>(journal: &'a Journal<RunResult>, run: &Run) -> Option<&'a RunResult> {
     journal.get(run.key).filter(|result| result.failed.is_none())
 }
@@ -133,9 +133,9 @@ fn execute(session: &Session, cell: &Cell, run: &Run, limits: Limits) -> Result<
     };
     let outputs = crate::run::Outputs::default();
     let result = crate::run::run(device, workload, run.seed, limits, outputs, session)?;
-    let figures = match result.saturated {
+    let figures = match result.saturated.as_ref().or(result.void.as_ref()) {
         Some(_) => Figures::new(),
         None => figures::of(&result.metrics.summary(), result.host.as_ref().map(|host| &host.summary)),
     };
-    Ok(RunResult { saturated: result.saturated, failed: None, figures, notes: result.notes })
+    Ok(RunResult { saturated: result.saturated, failed: result.void, figures, notes: result.notes })
 }

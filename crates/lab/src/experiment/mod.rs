@@ -132,7 +132,7 @@ pub struct ExperimentResult {
     pub runs: usize,
     /// Lines of the journal that could not be read.
     pub damaged: usize,
-    /// The failed check: measurements that failed, or a stop before all were made.
+    /// The failed check: runs that failed, or a stop before all measurements were made.
     pub failure: Option<Failure>,
 }
 
@@ -239,7 +239,7 @@ fn check_options(spec: &Spec, options: &ExperimentOptions) -> Result<(), Failure
     }
 }
 
-/// The failed check of an experiment that measures.
+/// The failed check of an experiment.
 fn failure(spec: &Spec, cells: &[cells::Cell], runs: usize, results: &Results) -> Option<Failure> {
     if results.is_interrupted {
         return Some(Failure::interrupted().hint("the same command measures what is left"));
@@ -248,7 +248,10 @@ fn failure(spec: &Spec, cells: &[cells::Cell], runs: usize, results: &Results) -
     let first = failures.first()?;
     let problem =
         format!("{}: {} of {} failed, the first: {first}", spec.label, failures.len(), counted(runs, "run"));
-    Some(Failure::check(problem).hint("the same command measures those that failed again"))
+    Some(Failure::check(problem).hint(match spec.is_measured() {
+        true => "the same command measures those that failed again",
+        false => "record their traces again with a larger --kernel-buffer",
+    }))
 }
 
 /// Runs every combination that the file lists, except runs in the journal, and writes the table.

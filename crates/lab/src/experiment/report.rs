@@ -115,7 +115,7 @@ fn notes(spec: &Spec, cells: &[Cell], runs: &[Run], results: &Results, shown: &[
         };
         notes.push(Note::Warning(format!(
             "{} failed, so their cells have no figures: {few}{more}",
-            counted(failures.len(), "measurement")
+            counted(failures.len(), if spec.is_measured() { "measurement" } else { "prediction" })
         )));
     }
     let overloaded: Vec<&Cell> = cells
@@ -152,7 +152,7 @@ fn notes(spec: &Spec, cells: &[Cell], runs: &[Run], results: &Results, shown: &[
     notes
 }
 
-/// Each measurement that failed, with the reason.
+/// Each run that failed, with the reason.
 pub(super) fn failures(cells: &[Cell], results: &[Vec<RunResult>], shown: &[usize]) -> Vec<String> {
     let mut failures = Vec::new();
     for (cell, results) in cells.iter().zip(results) {

@@ -30,7 +30,7 @@ pub(super) fn saturated(results: &[RunResult]) -> usize {
     results.iter().filter(|result| result.saturated.is_some()).count()
 }
 
-/// Returns the number of measurements that failed.
+/// Returns the number of runs that failed.
 pub(super) fn failed(results: &[RunResult]) -> usize {
     results.iter().filter(|result| result.failed.is_some()).count()
 }
