@@ -241,8 +241,10 @@ fn turn(repetition: u64, devices: usize) -> impl Iterator<Item = usize> {
 fn identity(series: &Series, device: &Resolved) -> String {
     // A time with cold caches is none to compare with.
     let pass = if series.has_uncounted_pass() { "\nafter an uncounted pass" } else { "" };
+    // A recorder takes processor time, and its trace is wanted.
+    let recorded = if series.system.is_some() { "\nwith a system-level trace" } else { "" };
     format!(
-        "{VERSION}\n{}\n{:?}\n{}\n{:?}\n{:?} {:?} {:?} {:?} {:?}{pass}",
+        "{VERSION}\n{}\n{:?}\n{}\n{:?}\n{:?} {:?} {:?} {:?} {:?}{pass}{recorded}",
         device.description.to_toml(),
         device.label(),
         series.size,
