@@ -58,6 +58,11 @@ impl MemoryWatch {
         Ok(Self { limit_bytes, end, thread })
     }
 
+    /// The limit of the group, in bytes.
+    pub const fn limit_bytes(&self) -> u64 {
+        self.limit_bytes
+    }
+
     /// Ends the sampler and returns what it found.
     pub fn finish(self) -> MemoryUse {
         let Self { limit_bytes, end, thread } = self;

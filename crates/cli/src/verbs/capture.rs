@@ -99,7 +99,7 @@ impl Arguments {
             0 => Ok(()),
             code => Err(Failure::check(format!("the command ended with exit code {code}"))),
         };
-        Delivery::of(session, printed).and(ended).finish()
+        Delivery::of(session, printed).and(result.failure.map_or(Ok(()), Err)).and(ended).finish()
     }
 }
 

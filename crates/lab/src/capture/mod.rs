@@ -161,11 +161,11 @@ pub fn capture(session: &Session, options: &CaptureOptions) -> Result<CaptureRes
     check_writable(&options.output)?;
     check_no_part(&options.output)?;
     let device = look_at(&options.device)?;
-    if let Some(own) = own_device(options) {
+    if lies_on(&options.output, &options.device) {
         session.remark(format!(
             "note: {} lies on the captured device. Its writes are marked as the recorder's and omitted from fits, but \
              writes of the file system are not. Choose another device for the trace",
-            own.display()
+            options.output.display()
         ));
     }
     let origin_ns = monotonic_ns();
@@ -253,16 +253,16 @@ pub fn capture(session: &Session, options: &CaptureOptions) -> Result<CaptureRes
 }
 
 /// The number of this process in the kernel's events, which are those of the initial PID namespace; `None` in another.
-fn own_number() -> Option<u32> {
+pub(crate) fn own_number() -> Option<u32> {
     // The inode of the initial namespace is fixed: PROC_PID_INIT_INO of the kernel.
     let namespace = std::fs::read_link("/proc/self/ns/pid").ok()?;
     (namespace.as_os_str() == "pid:[4026531836]").then(std::process::id)
 }
 
-/// The trace, if it is written to the device that is captured.
-fn own_device(options: &CaptureOptions) -> Option<&Path> {
-    let folder = options.output.parent().filter(|folder| !folder.as_os_str().is_empty());
-    holds(&options.device, folder.unwrap_or(Path::new("."))).then_some(options.output.as_path())
+/// Returns true if a file that is to be written lies on the device.
+pub(crate) fn lies_on(file: &Path, device: &Path) -> bool {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    holds(device, folder.unwrap_or(Path::new(".")))
 }
 
 fn unix_ns() -> u64 {

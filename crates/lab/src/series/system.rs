@@ -7,6 +7,7 @@ use seeklab_traces::capture::system::{KnownThreads, RecordedTask, Root};
 
 use super::host;
 use super::{Commands, Series};
+use crate::capture::own_number;
 use crate::emulate::Running;
 use crate::failure::Failure;
 use crate::session::Session;
@@ -41,6 +42,8 @@ pub(super) fn traced(
 ) -> Result<PhaseResult, Failure> {
     let device = running.block().expect("commands run on a block device").path();
     let mut begun = None;
+    let cpus = cpus.cloned().or_else(CpuList::permitted);
+    let device_made_ns = is_first.then(|| running.clock().origin_ns());
     let memory = stage.watch_memory().map_err(host::failure)?;
     let ran = stage.run_phase_when_ready(phase, |Mounted { process }| {
         let surroundings = Surroundings {
@@ -48,7 +51,13 @@ pub(super) fn traced(
             known: KnownThreads { emulators: vec![running.thread_number()], recorders: vec![process] },
         };
         let recording = Recording::begin(device, output, None, surroundings).map_err(Begin::Recording)?;
-        let task = RecordedTask { root: Root::ChildrenOf(process), command: words(&phase.command) };
+        let task = RecordedTask {
+            root: Root::ChildrenOf(process),
+            command: words(&phase.command),
+            cpus: cpus.as_ref().map(ToString::to_string),
+            memory_limit_bytes: memory.as_ref().map(MemoryWatch::limit_bytes),
+            device_made_ns,
+        };
         let follow =
             || recording.capture.set_task(&task).and_then(|()| recording.capture.follow_thread(process));
         follow().map_err(|error| Begin::Recording(error.into()))?;
@@ -63,11 +72,12 @@ pub(super) fn traced(
     let traced = Traced {
         command: words(&phase.command),
         exit_code: Some(result.exit.code()),
-        cpus: cpus.cloned().or_else(CpuList::permitted),
+        cpus,
         root: Root::ChildrenOf(process),
         end_ns: Some(result.synced_ns),
         memory: memory.map(MemoryWatch::finish),
-        device_made_ns: is_first.then(|| running.clock().origin_ns()),
+        device_made_ns,
+        recorder: own_number(),
     };
     let size = recording.finish(&traced).map_err(|failure| failure.context("--system"))?;
     if size.lost_events > 0 {

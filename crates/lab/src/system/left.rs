@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use seeklab_stage::MemoryUse;
 use seeklab_traces::capture::system::{LeftRecording, Recorded};
 
 use super::folder::{Draft, REQUESTS};
@@ -26,13 +27,15 @@ pub fn convert_left(session: &Session, input: &Path, output: &Path) -> Result<Co
         notes.push(format!("{omitted_bytes} bytes at the end of the file are not whole, and were left out"));
     }
     let traced = Traced {
+        cpus: task.cpus.and_then(|list| list.parse().ok()),
+        // What the command used of it was measured by the recorder, and is lost.
+        memory: task.memory_limit_bytes.map(|limit_bytes| MemoryUse { limit_bytes, used_bytes: None }),
+        device_made_ns: task.device_made_ns,
         command: task.command,
         exit_code: None,
-        cpus: None,
         root: task.root,
         end_ns: None,
-        memory: None,
-        device_made_ns: None,
+        recorder: None,
     };
     let metadata = write(&draft, &device, &mut recorded, &traced)?;
     draft.finish()?;

@@ -24,6 +24,7 @@ use super::metadata::{
     DeviceFacts, EventCounts, MemoryGroupFacts, MountFacts, RecordingCostFacts, SystemMetadata,
 };
 use crate::capture::child::Child;
+use crate::capture::{lies_on, own_number};
 use crate::failure::Failure;
 use crate::output::{VERSION, path_text};
 use crate::session::Session;
@@ -65,6 +66,9 @@ pub struct SystemCaptureResult {
     pub spooled_bytes: u64,
     /// Description of the trace.
     pub trace: SystemInfo,
+    /// Failure that kept the last dirty blocks from the device.
+    #[serde(skip)]
+    pub failure: Option<Failure>,
 }
 
 /// Records the host from before the command starts until its last dirty block is on the device.
@@ -83,20 +87,32 @@ pub fn capture_system(
     let _held = session.hold();
     let recording =
         Recording::begin(&options.device, &options.output, options.buffer, Surroundings::default())?;
+    if lies_on(&options.output, &options.device) {
+        session.remark(format!(
+            "note: {} lies on the recorded device. Its writes are marked as the recorder's, but they take time of the device and room in \
+             its page cache, and writes of the file system for them are not marked. Choose another device for the trace",
+            options.output.display()
+        ));
+    }
     let cpu_before = children_cpu_s()?;
     let running = recording.capture.follow(|| command.start())??;
     let root = Root::Thread(running.number());
     let words: Vec<String> = options.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    recording.capture.set_task(&RecordedTask { root, command: words.clone() })?;
+    // The command inherits them.
+    let cpus = CpuList::permitted();
+    recording.capture.set_task(&RecordedTask {
+        root,
+        command: words.clone(),
+        cpus: cpus.as_ref().map(ToString::to_string),
+        memory_limit_bytes: None,
+        device_made_ns: None,
+    })?;
     let mut watch = session.stop().watch();
     let ended = running.wait(&mut watch)?;
     let command_cpu_s = children_cpu_s()? - cpu_before;
     // The trace ends when what the command wrote is on the device.
-    write_back(&recording.capture.facts().mount)
-        .map_err(|error| Failure::from(error).context("cannot write back the file system"))?;
+    let written = write_back(&recording.capture.facts().mount);
     let exit_code = ended.exit_code;
-    // The command has inherited them.
-    let cpus = CpuList::permitted();
     let recorded = recording.finish(&Traced {
         command: words,
         exit_code: Some(exit_code),
@@ -105,6 +121,7 @@ pub fn capture_system(
         end_ns: None,
         memory: None,
         device_made_ns: None,
+        recorder: own_number(),
     })?;
     Ok(SystemCaptureResult {
         device: options.device.clone(),
@@ -114,6 +131,13 @@ pub fn capture_system(
         command_cpu_s,
         spooled_bytes: recorded.spooled_bytes,
         trace: info(&options.output)?,
+        failure: written.err().map(|error| {
+            Failure::from(error)
+                .context(
+                    "cannot write back the file system, so what the command wrote is not all on the device",
+                )
+                .hint("the trace is complete up to this failure")
+        }),
     })
 }
 
@@ -143,6 +167,8 @@ pub(crate) struct Traced {
     pub(crate) memory: Option<MemoryUse>,
     /// Time at which the device was made, in nanoseconds of CLOCK_MONOTONIC. `None` if it is not known.
     pub(crate) device_made_ns: Option<u64>,
+    /// Process that recorded it, by the kernel's number. `None` if it is not known.
+    pub(crate) recorder: Option<u32>,
 }
 
 /// Size of a finished recording.
@@ -215,7 +241,13 @@ struct RequestWriter {
 }
 
 impl RequestWriter {
-    fn create(folder: &Path, device: &str, facts: &HostFacts, clock: &str) -> Result<Self, TraceError> {
+    fn create(
+        folder: &Path,
+        device: &str,
+        facts: &HostFacts,
+        clock: &str,
+        recorder: Option<u32>,
+    ) -> Result<Self, TraceError> {
         let mut metadata = Metadata {
             block_size: ByteSize::from_bytes(facts.block_bytes),
             version: Some(VERSION.to_owned()),
@@ -224,6 +256,7 @@ impl RequestWriter {
             other: BTreeMap::from([(recorder::OBSERVED.to_owned(), "requests".to_owned())]),
             ..Metadata::default()
         };
+        metadata.other.extend(recorder.map(|number| (recorder::KEY.to_owned(), number.to_string())));
         metadata.set_capacity(0, ByteSize::from_bytes(facts.device_bytes));
         let writer = seeklab_columnar::create(&requests(folder), None, &metadata)?;
         Ok(Self { rows: Rows::new(facts.block_bytes), writer, failed: None })
@@ -249,16 +282,17 @@ fn write_record(writer: &mut dyn TraceWriter, failed: &mut Option<TraceError>, r
     }
 }
 
-/// Writes the tables of a pass over events. Returns what `pass` does, and the number of rows of each table.
+/// Writes the tables of a pass over events. The requests of the process `recorder` are marked as those of the recorder. Returns what `pass` does, and the number of rows of each table.
 pub(super) fn write_tables<T>(
     draft: &Draft,
     device: &str,
     facts: &HostFacts,
     clock: &str,
+    recorder: Option<u32>,
     pass: impl FnOnce(&mut dyn FnMut(Output)) -> Result<T, Failure>,
 ) -> Result<(T, BTreeMap<String, u64>), Failure> {
     let mut tables = Tables::create(draft.path())?;
-    let mut requests = RequestWriter::create(draft.path(), device, facts, clock)?;
+    let mut requests = RequestWriter::create(draft.path(), device, facts, clock, recorder)?;
     let processed = pass(&mut |output| match output {
         Output::Request(request) => {
             let RequestWriter { rows, writer, failed } = &mut requests;
@@ -281,8 +315,9 @@ pub(super) fn write(
 ) -> Result<SystemMetadata, Failure> {
     let facts = recorded.facts.clone();
     let label = device.display().to_string();
-    let (processed, counts) =
-        write_tables(draft, &label, &facts, CLOCK, |mut sink| Ok(recorded.process(traced.root, &mut sink)?))?;
+    let (processed, counts) = write_tables(draft, &label, &facts, CLOCK, traced.recorder, |mut sink| {
+        Ok(recorded.process(traced.root, &mut sink)?)
+    })?;
     let metadata = metadata(device, recorded, &processed, counts, traced);
     write_metadata(draft.path(), &metadata)?;
     Ok(metadata)

@@ -64,7 +64,7 @@ pub fn convert_text(session: &Session, options: &SystemTextOptions) -> Result<Co
     let Host { facts, device, .. } = &host;
     let mut text = SystemText::open(input)?;
     let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
-    let (processed, tables) = write_tables(&draft, &options.device, facts, CLOCK, |mut sink| {
+    let (processed, tables) = write_tables(&draft, &options.device, facts, CLOCK, None, |mut sink| {
         let initial = survey.initial(task);
         let cpus = facts.cpus.iter().copied();
         let mut processor =

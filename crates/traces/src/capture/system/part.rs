@@ -68,6 +68,15 @@ pub struct RecordedTask {
     pub root: Root,
     /// The command and its arguments.
     pub command: Vec<String>,
+    /// Processors that it may use, as a list such as `0,2-3`. `None` if they are not known.
+    #[serde(default)]
+    pub cpus: Option<String>,
+    /// Limit of the memory of the group that it runs in, in bytes. `None` if it has none of its own.
+    #[serde(default)]
+    pub memory_limit_bytes: Option<u64>,
+    /// Time at which the device was made, in nanoseconds of CLOCK_MONOTONIC. `None` if it is not known.
+    #[serde(default)]
+    pub device_made_ns: Option<u64>,
 }
 
 /// Place of pages in the file.
