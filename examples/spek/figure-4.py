@@ -14,12 +14,12 @@ import subprocess
 import sys
 import tomllib
 
+import chart
+
 DEVICE = ["--bare", "--interval", "0s", "-q"]
 REQUEST_BLOCKS = 512
 BLOCK = 512
 LIMIT = 0.01
-LEFT, RIGHT, TOP, BOTTOM = 70, 690, 44, 330
-MEASURED, LAYOUT = "#4269d0", "#efb118"
 
 
 def zones(seeklab):
@@ -75,35 +75,15 @@ def workload(folder, start, end, requests):
 
 def plot(path, layout, reads):
     """The rate over the time of the run, and that of the layout where the reads lie."""
-    length = reads[-1][1]
-    step = length / 300
+    step = reads[-1][1] / 300
     measured, expected = [0] * 301, [0.0] * 301
     for block, completed in reads:
         place = min(int(completed / step), 300)
         measured[place] += REQUEST_BLOCKS * BLOCK / step / 1e6
         expected[place] = next(rate for first, end, rate in layout if first <= block < end)
-    top = max(measured) * 1.2
-    x = lambda seconds: LEFT + (RIGHT - LEFT) * seconds / length
-    y = lambda value: BOTTOM - (BOTTOM - TOP) * value / top
-    lines = [
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 380" font-family="sans-serif" font-size="12">',
-        '<rect width="100%" height="100%" fill="white"/>',
-        f'<text x="{LEFT}" y="22" font-size="15">Sequential reads of all of atlas10k (SPEK, figure 4)</text>',
-    ]
-    for value in range(0, int(top) + 1, 5):
-        lines.append(f'<line x1="{LEFT}" x2="{RIGHT}" y1="{y(value):.1f}" y2="{y(value):.1f}" stroke="#ddd"/>')
-        lines.append(f'<text x="{LEFT - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value}</text>')
-    for seconds in range(0, int(length) + 1, 50):
-        lines.append(f'<text x="{x(seconds):.1f}" y="{BOTTOM + 16}" text-anchor="middle">{seconds}</text>')
-    lines.append(f'<text x="{(LEFT + RIGHT) / 2}" y="368" text-anchor="middle">time, s</text>')
-    lines.append(f'<text transform="translate(22 {(TOP + BOTTOM) / 2}) rotate(-90)" text-anchor="middle">MB/s</text>')
-    for index, (name, values, colour, dash) in enumerate(
-        [("measured", measured, MEASURED, ""), ("layout", expected, LAYOUT, ' stroke-dasharray="5 3"')]
-    ):
-        points = " ".join(f"{x((place + 0.5) * step):.1f},{y(value):.1f}" for place, value in enumerate(values[:300]))
-        lines.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>')
-        lines.append(f'<text x="{RIGHT}" y="{18 + 15 * index}" text-anchor="end" fill="{colour}">{name}</text>')
-    path.write_text("\n".join(lines) + "\n</svg>\n")
+    series = [(name, [((place + 0.5) * step, value) for place, value in enumerate(values[:300])], name == "layout")
+              for name, values in (("measured", measured), ("layout", expected))]
+    chart.write(path, "Sequential reads of all of atlas10k (SPEK, figure 4)", "time, s", "MB/s", series)
 
 
 def main():
