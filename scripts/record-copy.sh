@@ -3,7 +3,7 @@
 #
 #   scripts/record-copy.sh [RUNS]          runs without a trace on each of two disks [default: 3]
 #
-# Needs root, FUSE, loop devices and tracefs, and a machine that does nothing else.
+# Needs root, FUSE, loop devices and tracefs, pyarrow for Python, and a machine that does nothing else.
 # Settings: SEEKLAB (the program).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -21,7 +21,18 @@ copy() {
 }
 copy cheetah-36es --system "$folder" > /dev/null
 # Names of other programs of the machine stay out of the example.
-rm -f "$folder"/*.sys/initial.parquet "$folder"/*.sys/occupied.parquet
+python3 - "$folder"/*.sys/initial.parquet <<'END'
+import sys
+import pyarrow
+import pyarrow.parquet
+rows = pyarrow.parquet.read_table(sys.argv[1])
+about = pyarrow.parquet.read_metadata(sys.argv[1]).metadata
+place = rows.schema.get_field_index("name")
+names = pyarrow.array([""] * len(rows), rows.schema.field(place).type)
+blank = rows.set_column(place, rows.schema.field(place), names)
+about = {key: value for key, value in about.items() if key.startswith(b"seeklab")}
+pyarrow.parquet.write_table(blank.replace_schema_metadata(about), sys.argv[1], compression="zstd")
+END
 rm -rf examples/copy.sys
 mv "$folder"/*.sys examples/copy.sys
 for disk in cheetah-36es hp-c2247a; do

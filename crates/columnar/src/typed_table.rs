@@ -54,6 +54,7 @@ pub struct TypedTableReader<R> {
     batch: Option<RecordBatch>,
     next: usize,
     rows: u64,
+    row_count: u64,
     row: PhantomData<fn() -> R>,
 }
 
@@ -218,9 +219,17 @@ impl<R: TableRow> TypedTableReader<R> {
             let problem = format!("the columns of `{}` in version {version} are expected", R::TABLE);
             return invalid(Problem::new("columns", names.join(","), problem));
         };
+        let groups = builder.metadata().row_groups().iter();
+        let row_count = groups.map(|group| u64::try_from(group.num_rows()).unwrap_or(0)).sum();
         let batches = guarded(|| builder.with_batch_size(BATCH_ROWS).build())
             .map_err(|error| failed("read", error, path))?;
-        Ok(Self { path: path.to_owned(), batches, columns, batch: None, next: 0, rows: 0, row: PhantomData })
+        let path = path.to_owned();
+        Ok(Self { path, batches, columns, batch: None, next: 0, rows: 0, row_count, row: PhantomData })
+    }
+
+    /// Number of rows of the table.
+    pub const fn row_count(&self) -> u64 {
+        self.row_count
     }
 
     fn read(&mut self) -> Result<Option<R>, TraceError> {

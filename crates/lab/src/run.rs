@@ -58,7 +58,7 @@ pub struct SimulationResult {
     pub host: Option<HostResult>,
     /// Figures of a stream of jobs, if the workload is one.
     pub jobs: Option<JobsSummary>,
-    /// Reason why the prediction is void, if the trace of a host was incomplete.
+    /// Reason why the figures are void, if the trace of a host was incomplete.
     pub void: Option<String>,
     /// CPU time of the simulation.
     pub cpu_s: f64,
@@ -175,7 +175,12 @@ pub fn run(
             result.notes.extend(rounded);
             result
         }
-        WorkloadSpec::Replay(spec) => replay(device, workload, spec, seed, limits, outputs, progress)?,
+        WorkloadSpec::Replay(spec) => {
+            let mut result = replay(device, workload, spec, seed, limits, outputs, progress)?;
+            result.notes.extend(workload.void.iter().cloned().map(Note::Warning));
+            result.void.clone_from(&workload.void);
+            result
+        }
         WorkloadSpec::Postmark(_) | WorkloadSpec::Build(_) | WorkloadSpec::Database(_) => {
             let builtin = workload.spec.builtin().expect("these are the applications");
             application(device, workload, &builtin, seed, limits, outputs, progress)?

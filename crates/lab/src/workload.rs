@@ -77,6 +77,8 @@ pub struct ResolvedWorkload {
     pub retries: Retries,
     /// Part of the trace that is replayed.
     pub part: ReplayPart,
+    /// Reason why figures of it are void: the trace is incomplete.
+    pub void: Option<String>,
 }
 
 /// The workload that `text` means: a file if there is one of that name, else a line.
@@ -168,10 +170,11 @@ pub fn from_spec(
         return Err(Failure::new(format!("--system: `{name}` is no system-level trace"))
             .hint("record one with `seeklab capture --system DEVICE -o TRACE.sys -- COMMAND`"));
     }
+    let mut void = None;
     if let WorkloadSpec::System(system) = &spec
         && options.arrivals.is_some()
     {
-        spec = requests_of(name, system, options)?;
+        (spec, void) = requests_of(name, system, options)?;
     }
     match &mut spec {
         WorkloadSpec::Synthetic(synthetic) => {
@@ -302,21 +305,30 @@ pub fn from_spec(
         shape: options.shape.clone(),
         retries: options.retries,
         part: options.part,
+        void,
     })
 }
 
-/// The disk requests of a system-level trace, for a replay with other arrivals than those of its processes.
-fn requests_of(name: &str, system: &SystemSpec, options: &WorkloadOptions) -> Result<WorkloadSpec, Failure> {
+/// The disk requests of a system-level trace, for a replay with other arrivals than those of its processes; and the reason why
+/// figures of that replay are void, if there is one.
+fn requests_of(
+    name: &str,
+    system: &SystemSpec,
+    options: &WorkloadOptions,
+) -> Result<(WorkloadSpec, Option<String>), Failure> {
     let Some(folder) = &system.trace else {
         return Err(Failure::new(format!("--workload `{name}`: names no trace"))
             .hint("write for example system,trace=db.sys"));
     };
-    let trace = SystemTrace::open(Path::new(folder))?.requests();
-    Ok(WorkloadSpec::Replay(ReplaySpec {
-        trace: Some(trace.to_string_lossy().into_owned()),
+    let trace = SystemTrace::open(Path::new(folder))?;
+    let gap = trace.metadata().events.gap();
+    let replay = ReplaySpec {
+        trace: Some(trace.requests().to_string_lossy().into_owned()),
         requests: options.requests,
         ..ReplaySpec::default()
-    }))
+    };
+    let void = gap.map(|gap| format!("{gap}, so requests may be missing and the figures are void"));
+    Ok((WorkloadSpec::Replay(replay), void))
 }
 
 /// A closed population; think times of a closed workload are kept.

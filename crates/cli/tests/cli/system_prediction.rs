@@ -56,11 +56,11 @@ fn error(predicted: f64, measured: f64) -> f64 {
 
 /// Tolerances of `docs/models/host.md`, where the errors of six recordings are. The requests depend on the moments at which
 /// the flusher begins.
-const ELAPSED_TOLERANCE: f64 = 0.04;
+const ELAPSED_TOLERANCE: f64 = 0.05;
 const REQUESTS_TOLERANCE: f64 = 0.02;
-/// Another disk, the mean elapsed time in seconds of three runs of the same copy there without a trace
-/// (`scripts/record-copy.sh`, 2026-11-23, standard deviation 0.040 s), and the tolerance.
-const ELSEWHERE: (&str, f64) = ("hp-c2247a", 4.382);
+/// Another disk, the mean elapsed time in seconds of five runs of the same copy there without a trace
+/// (`scripts/record-copy.sh`, 2026-11-26, standard deviation 0.053 s), and the tolerance.
+const ELSEWHERE: (&str, f64) = ("hp-c2247a", 4.409);
 const ELSEWHERE_TOLERANCE: f64 = 0.06;
 
 #[test]
@@ -109,7 +109,7 @@ fn noise(index: u64) -> u64 {
 }
 
 #[test]
-fn prediction_reads_neither_requests_nor_lengths_of_waits_for_io() {
+fn prediction_reads_no_effects_of_the_traced_device() {
     let bench = bench();
     let before = figures(&bench, &[]);
     let mut waits = 0;
@@ -128,6 +128,9 @@ fn prediction_reads_neither_requests_nor_lengths_of_waits_for_io() {
         }
         row.elapsed_ns = noise(index + 4);
     });
+    for unread in ["commits", "writeback", "cpus", "losses"] {
+        let _ = fs::remove_file(table(&bench, &format!("{unread}.parquet")));
+    }
     // Other requests, with other response times.
     bench
         .run(&["simulate", "hp-c2247a", "-w", "random,poisson=60/s,requests=500", "--out", "noise.parquet"])
@@ -184,6 +187,44 @@ fn settings_change_what_they_name() {
 }
 
 #[test]
+fn trace_that_lacks_records_or_kinds_of_events_voids_the_prediction() {
+    for (was, is, reason) in [
+        ("\"malformed_records\": 0", "\"malformed_records\": 3", "3 records of the trace could not be read"),
+        ("\"switch\": ", "\"swytch\": ", "the trace has no events of the kinds switch"),
+    ] {
+        let bench = bench();
+        let path = table(&bench, "system.json");
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(text.matches(was).count(), 1, "{was}");
+        fs::write(&path, text.replace(was, is)).unwrap();
+        let run = bench.run(&["simulate", "cheetah-36es", "-w", TRACE]);
+        assert_eq!(run.code, 1, "{}", run.stderr);
+        let printed = super::bench::unfolded(&format!("{}{}", run.stdout, run.stderr));
+        assert!(printed.contains(reason) && printed.contains("void"), "{printed}");
+        assert!(bench.json(&["trace", "info", TRACE])["traces"][0]["notes"].to_string().contains(reason));
+    }
+}
+
+#[test]
+fn tables_have_the_rows_that_the_trace_states() {
+    let bench = bench();
+    let path = table(&bench, "system.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let mut metadata: Value = serde_json::from_str(&text).unwrap();
+    for name in ["steps", "waits", "extents", "processes"] {
+        let stated = metadata["tables"][name].take();
+        let rows = stated.as_u64().unwrap();
+        metadata["tables"][name] = Value::from(rows + 1);
+        fs::write(&path, metadata.to_string()).unwrap();
+        let states = format!("{name}.parquet: {rows} rows, where system.json states {}", rows + 1);
+        bench.run(&["simulate", "cheetah-36es", "-w", TRACE]).fails(&[&states, "belong together"]);
+        metadata["tables"][name] = stated;
+    }
+    fs::write(&path, metadata.to_string()).unwrap();
+    bench.run(&["simulate", "cheetah-36es", "-w", TRACE]).done();
+}
+
+#[test]
 fn incomplete_trace_voids_the_prediction() {
     let bench = bench();
     let path = table(&bench, "system.json");
@@ -195,6 +236,11 @@ fn incomplete_trace_voids_the_prediction() {
     assert_eq!(run.code, 1, "{}", run.stderr);
     let printed = super::bench::unfolded(&format!("{}{}", run.stdout, run.stderr));
     assert!(printed.contains("12 events of the trace were lost") && printed.contains("void"), "{printed}");
+    // A replay of its requests may lack some.
+    let replayed = bench.run(&["simulate", "cheetah-36es", "-w", TRACE, "--open"]);
+    assert_eq!(replayed.code, 1, "{}", replayed.stderr);
+    let printed = super::bench::unfolded(&format!("{}{}", replayed.stdout, replayed.stderr));
+    assert!(printed.contains("12 events of the trace were lost, so requests may be missing"), "{printed}");
     fs::remove_file(table(&bench, "extents.parquet")).unwrap();
     bench.run(&["simulate", "cheetah-36es", "-w", TRACE]).fails(&["extents.parquet"]);
     fs::write(table(&bench, "extents.parquet"), b"PAR1 and nothing else PAR1").unwrap();

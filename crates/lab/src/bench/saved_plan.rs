@@ -405,6 +405,8 @@ impl SavedSpec {
                 fitted_requests: self.fitted_requests,
                 at_issue: self.at_issue,
             },
+            // A measurement answers for the device alone.
+            void: None,
         }
     }
 }

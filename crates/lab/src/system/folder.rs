@@ -72,24 +72,26 @@ impl SystemTrace {
     /// Rows of a table.
     ///
     /// # Errors
-    /// If the table cannot be read.
-    pub fn rows<R: TableRow>(&self) -> Result<TypedTableReader<R>, TraceError> {
-        TypedTableReader::open(&file(&self.folder, R::TABLE), TABLES_VERSION)
+    /// If the table cannot be read, or has another number of rows than the metadata state.
+    pub fn rows<R: TableRow>(&self) -> Result<TypedTableReader<R>, Failure> {
+        let path = file(&self.folder, R::TABLE);
+        let rows = TypedTableReader::open(&path, TABLES_VERSION)?;
+        match self.metadata.tables.get(R::TABLE) {
+            Some(expected) if *expected != rows.row_count() => {
+                let found = rows.row_count();
+                Err(Failure::new(format!("{}: {found} rows, where {FILE} states {expected}", path.display()))
+                    .hint("the files of a system-level trace belong together"))
+            }
+            _ => Ok(rows),
+        }
     }
 
-    /// All rows of a table. An error if their number is not the number in the metadata.
+    /// All rows of a table.
     ///
     /// # Errors
-    /// If the table cannot be read, or rows are missing.
+    /// As [`rows`](Self::rows).
     pub fn all<R: TableRow>(&self) -> Result<Vec<R>, Failure> {
-        let rows = self.rows()?.collect::<Result<Vec<R>, TraceError>>()?;
-        let expected = self.metadata.tables.get(R::TABLE).copied().unwrap_or(0);
-        if rows.len() as u64 != expected {
-            let path = file(&self.folder, R::TABLE);
-            let message = format!("{}: {} rows, where {FILE} states {expected}", path.display(), rows.len());
-            return Err(Failure::new(message).hint("the files of a system-level trace belong together"));
-        }
-        Ok(rows)
+        Ok(self.rows()?.collect::<Result<Vec<R>, TraceError>>()?)
     }
 }
 

@@ -60,6 +60,12 @@ pub struct SystemInfo {
     pub events_by_kind: BTreeMap<String, u64>,
     /// Events that the kernel could not record.
     pub lost_events: u64,
+    /// Events whose record could not be read.
+    pub malformed_records: u64,
+    /// Events with a time before the previous event of the trace.
+    pub clock_steps: u64,
+    /// Requests of which an event is missing.
+    pub given_up_requests: u64,
     /// Events that contradicted earlier ones, for example since the kernel did not record a switch from idle.
     pub repairs: u64,
     /// Share of the waits without a known cause in the elapsed time of the task.
@@ -338,6 +344,20 @@ pub fn info(path: &Path) -> Result<SystemInfo, Failure> {
             events.lost_events
         ));
     }
+    if events.lost_events == 0
+        && let Some(gap) = events.gap()
+    {
+        notes.push(format!("{gap}, so times may belong to other threads or causes"));
+    }
+    if events.clock_steps > 0 {
+        notes.push(format!(
+            "the clock of {} events runs back: their times are those of the event before",
+            events.clock_steps
+        ));
+    }
+    if events.given_up_requests > 0 {
+        notes.push(format!("{} requests lack an event, and have no response time", events.given_up_requests));
+    }
     let stolen_s = metadata.stolen_ns.map(seconds);
     let processors_s = seconds(metadata.elapsed_ns) * metadata.cpus.len() as f64;
     if let Some(stolen_s) = stolen_s.filter(|stolen_s| *stolen_s > 0.02 * processors_s) {
@@ -380,6 +400,9 @@ pub fn info(path: &Path) -> Result<SystemInfo, Failure> {
         events: events.events,
         events_by_kind: events.by_kind.clone(),
         lost_events: events.lost_events,
+        malformed_records: events.malformed_records,
+        clock_steps: events.clock_steps,
+        given_up_requests: events.given_up_requests,
         repairs: events.repairs.values().sum(),
         unknown_pct,
         notes,

@@ -41,7 +41,7 @@ struct Thread {
 
 impl Thread {
     fn step(&mut self, row: &StepRow, file_system: u32, calls: &Calls) {
-        self.job.processor += Duration::from_ns(row.computing_ns);
+        self.job.processor = self.job.processor.saturating_add(Duration::from_ns(row.computing_ns));
         let here = row.device == Some(file_system);
         match row.event {
             StepEvent::CallEnter => {
@@ -102,9 +102,9 @@ pub(crate) fn traced_jobs(trace: &SystemTrace) -> Result<TracedJobs, Failure> {
         computed.push((row.time_ns, row.computing_ns));
     }
     computed.sort_unstable();
-    let mut sum_ns = 0;
+    let mut sum_ns = 0_u64;
     for (_, computing_ns) in &mut computed {
-        sum_ns += *computing_ns;
+        sum_ns = sum_ns.saturating_add(*computing_ns);
         *computing_ns = sum_ns;
     }
     let processor = |time: Instant| {
@@ -119,12 +119,10 @@ pub(crate) fn traced_jobs(trace: &SystemTrace) -> Result<TracedJobs, Failure> {
             Operation::Write => Direction::Output,
             _ => continue,
         };
-        let bytes = u64::from(record.blocks) * metadata.device.block_bytes;
+        let bytes = u64::from(record.blocks).saturating_mul(metadata.device.block_bytes);
         requests.transfers.push(Transfer { direction, bytes, processor: processor(record.arrival) });
     }
-    let lost = metadata.events.lost_events;
-    let note =
-        (lost > 0).then(|| format!("{lost} events of the trace were lost, so its rates are not exact"));
+    let note = metadata.events.gap().map(|gap| format!("{gap}, so its rates are not exact"));
     Ok(TracedJobs { programs: threads.into_values().map(|thread| thread.job).collect(), requests, note })
 }
 

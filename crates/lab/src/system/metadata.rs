@@ -75,6 +75,9 @@ pub struct SystemMetadata {
     pub tables: BTreeMap<String, u64>,
 }
 
+/// Kinds of events that every trace of a command has.
+const NEEDED_KINDS: [&str; 2] = ["switch", "call_enter"];
+
 /// The traced device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -150,6 +153,24 @@ pub struct EventCounts {
     pub has_call_stacks: bool,
     /// Tracepoints that the kernel lacks.
     pub missing_events: Vec<String>,
+}
+
+impl EventCounts {
+    /// Says why the trace is incomplete, if it is.
+    pub(crate) fn gap(&self) -> Option<String> {
+        // A prediction has neither programs nor their computing times without them. Earlier builds did not count kinds.
+        let missing: Vec<&str> =
+            NEEDED_KINDS.into_iter().filter(|kind| !self.by_kind.contains_key(*kind)).collect();
+        if self.lost_events > 0 {
+            Some(format!("{} events of the trace were lost", self.lost_events))
+        } else if self.malformed_records > 0 {
+            Some(format!("{} records of the trace could not be read", self.malformed_records))
+        } else if !self.by_kind.is_empty() && !missing.is_empty() {
+            Some(format!("the trace has no events of the kinds {}", missing.join(", ")))
+        } else {
+            None
+        }
+    }
 }
 
 impl SystemMetadata {

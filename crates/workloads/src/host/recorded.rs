@@ -4,8 +4,9 @@
 //! steps of a thread   computing ─▶ action ─▶ computing ─▶ action ─▶ …
 //! ```
 //! A step is a computing time and the action after it. Actions are causes: accesses to files, to metadata, to other
-//! processes. Requests, waits for I/O and their lengths are not part of a recording, so a prediction cannot depend on
-//! them.
+//! processes. Waits for I/O, their lengths, and requests that the host makes itself (data, writeback, the journal) are not part of a
+//! recording, so a prediction cannot depend on them. Reads and writes of metadata that the code of the file system decides are
+//! actions, for the host has none of that code: `MetadataAhead`, `WriteMetadata`.
 
 use std::num::NonZeroU32;
 

@@ -27,6 +27,15 @@ impl BlockSet {
         self.parts.insert(first, end);
     }
 
+    /// Adds a block. Returns true if the set did not have it.
+    pub(super) fn add(&mut self, block: u64) -> bool {
+        let is_new = !self.contains(block);
+        if is_new {
+            self.insert(block, block + 1);
+        }
+        is_new
+    }
+
     /// Number of blocks from `block` on that follow each other in the set.
     pub(super) fn run(&self, block: u64) -> u64 {
         let part = self.parts.range(..=block).next_back();
@@ -57,5 +66,7 @@ mod tests {
         assert_eq!(set.parts, BTreeMap::from([(10, 50), (60, 61)]));
         assert_eq!([9, 10, 49, 50, 60].map(|block| set.run(block)), [0, 40, 1, 0, 1]);
         assert_eq!((set.len(), set.contains(5)), (41, false));
+        assert_eq!([50, 50, 49, 70].map(|block| set.add(block)), [true, false, false, true]);
+        assert_eq!(set.len(), 43);
     }
 }

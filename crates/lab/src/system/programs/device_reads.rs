@@ -9,10 +9,9 @@
 //! Reads that follow each other on the device join to one request, as in the plug of the kernel. The block that is
 //! needed is one that was looked up before, or else the last.
 
-use std::collections::BTreeSet;
-
 use seeklab_workloads::host::RecordedAction;
 
+use super::block_set::BlockSet;
 use super::steps::Steps;
 
 /// Reads of a thread without another event between them.
@@ -22,6 +21,9 @@ pub(super) struct DeviceReads {
     /// Block that the thread looked up last.
     looked_up: Option<u64>,
 }
+
+/// Blocks of a run at most. The kernel's requests are far shorter.
+const RUN_MAX: u64 = 1 << 20;
 
 /// Blocks that follow each other.
 #[derive(Debug, Clone, Copy)]
@@ -47,22 +49,19 @@ impl DeviceReads {
     /// Takes a read.
     pub(super) fn push(&mut self, first: u64, blocks: u64, step: usize) {
         match self.runs.last_mut() {
-            Some(run) if run.first + run.blocks == first => run.blocks += blocks,
+            Some(run) if run.first + run.blocks == first && run.blocks + blocks <= RUN_MAX => {
+                run.blocks += blocks
+            }
             _ => self.runs.push(Run { first, blocks, step }),
         }
     }
 
     /// Decides the actions of the reads. `waits` if the thread waited for I/O after the last; `known` has the blocks that
     /// were accessed before. Returns the block that the thread then waits for, unless it is part of the actions.
-    pub(super) fn decide(
-        &mut self,
-        steps: &mut Steps,
-        waits: bool,
-        known: &mut BTreeSet<u64>,
-    ) -> Option<u64> {
+    pub(super) fn decide(&mut self, steps: &mut Steps, waits: bool, known: &mut BlockSet) -> Option<u64> {
         let last = *self.runs.last()?;
         for run in &self.runs {
-            known.extend(run.first..run.first + run.blocks);
+            known.insert(run.first, run.first + run.blocks);
             let action = RecordedAction::MetadataAhead { address: run.first, pages: run.blocks as u32 };
             steps.set_action(run.step, action);
         }

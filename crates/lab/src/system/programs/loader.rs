@@ -1,6 +1,6 @@
 //! The pass over the tables of a trace.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use seeklab_core::Duration;
@@ -13,6 +13,7 @@ use seeklab_workloads::host::{
 };
 
 use super::KeptWaits;
+use super::block_set::BlockSet;
 use super::calls::{ADVICE_SEQUENTIAL, Calls, OPEN_SYNC, RING_WAITS};
 use super::data_blocks::DataBlocks;
 use super::device_reads::DeviceReads;
@@ -26,6 +27,9 @@ use crate::system::metadata::SystemMetadata;
 
 /// Size of a block of the file system, and of a page.
 pub(super) const BLOCK_BYTES: u64 = 4096;
+
+/// Bytes of a transfer at most, by `MAX_RW_COUNT` of the kernel.
+const TRANSFER_MAX: u64 = 1 << 31;
 
 /// Size of a sector.
 const SECTOR_BYTES: u64 = 512;
@@ -96,7 +100,7 @@ pub(super) struct Loader {
     files: Files,
     descriptors: Descriptors,
     /// Blocks of metadata that were accessed.
-    metadata: BTreeSet<u64>,
+    metadata: BlockSet,
     /// Thread, and pages that had left memory.
     lost: Vec<(usize, Lost)>,
     kept: KeptWaits,
@@ -125,7 +129,7 @@ impl Loader {
         let mut processes: Vec<&ProcessRow> = processes.iter().collect();
         processes.sort_by_key(|row| (row.begin_ns, row.thread));
         let begin_ns = processes.first().map_or(0, |row| row.begin_ns);
-        let mut numbers = BTreeMap::new();
+        let mut numbers: BTreeMap<u32, usize> = BTreeMap::new();
         let mut threads: Vec<Thread> = Vec::new();
         let mut descriptors = Descriptors::default();
         let mut made_outside = Vec::new();
@@ -134,7 +138,6 @@ impl Loader {
             if numbers.contains_key(&row.thread) {
                 continue;
             }
-            numbers.insert(row.thread, threads.len());
             if let Some(parent) = numbers.get(&row.parent).map(|parent| threads[*parent].process)
                 && parent != row.process
             {
@@ -142,6 +145,7 @@ impl Loader {
             } else if !numbers.contains_key(&row.parent) {
                 made_outside.push((row.process, row.parent));
             }
+            numbers.insert(row.thread, threads.len());
             threads.push(Thread::new(row.process, row.begin_ns - begin_ns, &file));
         }
         Self {
@@ -160,7 +164,7 @@ impl Loader {
             threads,
             files: Files::default(),
             descriptors,
-            metadata: BTreeSet::new(),
+            metadata: BlockSet::default(),
             lost: Vec::new(),
             kept: KeptWaits::default(),
             queues: Queues::default(),
@@ -193,16 +197,18 @@ impl Loader {
         }
     }
 
-    /// Takes note of a place. The kernel names a place beyond the device for data that have none yet.
-    pub(super) fn extent(&mut self, row: &ExtentRow) {
+    /// Takes note of a place. The kernel names a place beyond the device for data that have none yet. The error says what is wrong with it.
+    pub(super) fn extent(&mut self, row: &ExtentRow) -> Result<(), String> {
         let end = row.device_block.saturating_add(u64::from(row.blocks));
         if end > self.device_blocks {
-            return;
+            return Ok(());
         }
+        number_of(row.file_block.saturating_add(u64::from(row.blocks)))?;
         self.data.insert(row.inode, row.file_block, row.device_block, u64::from(row.blocks));
         let number = self.files.number(row.inode, row.time_ns);
         let extents = &mut self.files.file(number).extents;
         extents.insert(row.file_block, row.device_block, u64::from(row.blocks), row.time_ns);
+        Ok(())
     }
 
     /// Takes a place that a thread requested: that of a directory means that it looks up a name there. Comes in the order of the steps.
@@ -251,6 +257,9 @@ impl Loader {
         number_of(end)?;
         let number = self.files.number(inode, 0);
         let file = self.files.file(number);
+        if file.cached.last().is_some_and(|last| first < last.first + last.pages) {
+            return Err(format!("the cached parts of inode {inode} overlap, or are not in order"));
+        }
         file.end = file.end.max(end);
         if part.is_dirty {
             // They get their places when the host writes them.
@@ -325,7 +334,7 @@ impl Loader {
             StepEvent::BufferRead if here && self.has_device_reads => {
                 let address = block(row, self.has_metadata_bytes)?;
                 self.threads[number].device_reads.look_up(address);
-                let is_present = self.metadata.insert(address);
+                let is_present = self.metadata.add(address);
                 RecordedAction::Metadata { address, dirties: false, is_present }
             }
             StepEvent::BufferRead if here => {
@@ -335,7 +344,7 @@ impl Loader {
             // The kernel records the buffers of file data as well: behind each write, and without a place.
             StepEvent::BufferWrite if here && !is_data => {
                 let address = block(row, self.has_metadata_bytes)?;
-                let is_present = self.metadata.insert(address);
+                let is_present = self.metadata.add(address);
                 RecordedAction::Metadata { address, dirties: true, is_present }
             }
             StepEvent::Fork => match row.other_thread.and_then(|child| self.numbers.get(&child)) {
@@ -386,7 +395,7 @@ impl Loader {
     fn device_read(&mut self, number: usize, step: usize, row: &StepRow) {
         let first = row.offset_bytes.unwrap_or(0) / BLOCK_BYTES;
         let blocks = row.length_bytes.unwrap_or(0).div_ceil(BLOCK_BYTES);
-        if blocks == 0 || first >= self.device_blocks {
+        if blocks == 0 || first.saturating_add(blocks) > self.device_blocks {
             return;
         }
         let thread = &mut self.threads[number];
@@ -554,9 +563,7 @@ impl Loader {
         let (offset, length) = (row.offset_bytes.unwrap_or(0), row.length_bytes.unwrap_or(0));
         let first = offset / SECTOR_BYTES;
         let sectors = offset.saturating_add(length).div_ceil(SECTOR_BYTES) - first;
-        let sectors = u32::try_from(sectors)
-            .map_err(|_| format!("a `{}` at {} ns has more than 2 TiB", row.event.name(), row.time_ns))?;
-        Ok(RecordedAction::Direct { file, first, sectors, writes, queue })
+        Ok(RecordedAction::Direct { file, first, sectors: number_of(sectors)?, writes, queue })
     }
 
     /// The file of an access, its first block and the block behind its last.
@@ -565,9 +572,12 @@ impl Loader {
         else {
             return Err(format!("a `{}` at {} ns has no inode or range", row.event.name(), row.time_ns));
         };
-        let end = offset.checked_add(length.max(1)).ok_or_else(|| {
-            format!("a `{}` at {} ns ends beyond the largest file", row.event.name(), row.time_ns)
-        })?;
+        let wrong = |problem| format!("a `{}` at {} ns {problem}", row.event.name(), row.time_ns);
+        if length > TRANSFER_MAX {
+            return Err(wrong("has more than 2 GiB, the most that a call transfers"));
+        }
+        let end = offset.checked_add(length.max(1)).ok_or_else(|| wrong("ends beyond the largest file"))?;
+        number_of(end.div_ceil(BLOCK_BYTES))?;
         Ok((self.files.number(inode, row.time_ns), offset / BLOCK_BYTES, end.div_ceil(BLOCK_BYTES)))
     }
 

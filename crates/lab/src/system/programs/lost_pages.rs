@@ -96,7 +96,7 @@ impl DataReads {
     ) -> Vec<Lost> {
         let mut lost = Vec::new();
         let mut page = first;
-        while page < end {
+        while page < end && !self.submitted.is_empty() {
             let place = extents.place(page).filter(|_| run(page) > 0);
             let read = place.and_then(|(at, left)| {
                 let position = self

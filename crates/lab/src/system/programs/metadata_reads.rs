@@ -11,10 +11,9 @@
 //! The block that is needed is locked while the others are submitted, and joins the last of them. So a read-ahead of blocks
 //! on both sides of it is two requests: 1032 to 1041, then 1042 to 1063.
 
-use std::collections::BTreeSet;
-
 use seeklab_workloads::host::RecordedAction;
 
+use super::block_set::BlockSet;
 use super::steps::Steps;
 
 /// Blocks that follow each other in a read-ahead at least.
@@ -34,7 +33,7 @@ impl Lookups {
 
     /// Decides the actions of the look-ups. `waits` if the thread waited for I/O after the last; `known` has the blocks
     /// that were accessed before.
-    pub(super) fn decide(&mut self, steps: &mut Steps, waits: bool, known: &mut BTreeSet<u64>) {
+    pub(super) fn decide(&mut self, steps: &mut Steps, waits: bool, known: &mut BlockSet) {
         let blocks = std::mem::take(&mut self.blocks);
         let mut start = 0;
         while start < blocks.len() {
@@ -48,7 +47,7 @@ impl Lookups {
                 self.decide_ahead(steps, run, &blocks[..start], is_awaited, known);
             } else {
                 for (block, step) in run {
-                    let is_present = known.insert(*block) && !is_awaited;
+                    let is_present = known.add(*block) && !is_awaited;
                     let address = *block;
                     let action = RecordedAction::Metadata { address, dirties: false, is_present };
                     steps.set_action(*step, action);
@@ -64,10 +63,10 @@ impl Lookups {
         run: &[(u64, usize)],
         before: &[(u64, usize)],
         is_awaited: bool,
-        known: &mut BTreeSet<u64>,
+        known: &mut BlockSet,
     ) {
         let (first, last) = (run[0].0, run[run.len() - 1].0);
-        known.extend(run.iter().map(|(block, _)| *block));
+        known.insert(first, last + 1);
         let needed = before.iter().rev().find(|(block, _)| (first..=last).contains(block));
         if let Some((_, step)) = needed {
             steps.set_action(*step, RecordedAction::None);
@@ -101,7 +100,7 @@ mod tests {
     use super::*;
     use crate::system::programs::steps::PartFile;
 
-    fn decide(blocks: &[u64], waits: bool, known: &mut BTreeSet<u64>) -> Vec<RecordedAction> {
+    fn decide(blocks: &[u64], waits: bool, known: &mut BlockSet) -> Vec<RecordedAction> {
         let step = RecordedStep { computing: Duration::ZERO, action: RecordedAction::None };
         let mut steps = Steps::new(&Arc::new(PartFile::default()));
         blocks.iter().for_each(|_| steps.push(step, 0));
@@ -118,7 +117,7 @@ mod tests {
 
     #[test]
     fn read_ahead_is_recognised_with_the_block_that_is_needed() {
-        let mut known = BTreeSet::new();
+        let mut known = BlockSet::default();
         let actions = decide(&[42, 7, 40, 41, 42, 43], true, &mut known);
         assert_eq!(
             actions,
@@ -133,7 +132,7 @@ mod tests {
         );
         // A block at an end of the others joins them, and the read-ahead is one request.
         for needed in [20, 24] {
-            let actions = decide(&[needed, 20, 21, 22, 23, 24], true, &mut BTreeSet::new());
+            let actions = decide(&[needed, 20, 21, 22, 23, 24], true, &mut BlockSet::default());
             let ahead = RecordedAction::MetadataAhead { address: 20, pages: 5 };
             assert_eq!(actions[3..], [ahead, RecordedAction::None, metadata(needed, false)], "{needed}");
         }
@@ -143,7 +142,7 @@ mod tests {
 
     #[test]
     fn first_access_without_a_wait_reads_nothing() {
-        let mut known = BTreeSet::new();
+        let mut known = BlockSet::default();
         assert_eq!(decide(&[5, 9], false, &mut known), [metadata(5, true), metadata(9, true)]);
         assert_eq!(decide(&[6, 10], true, &mut known), [metadata(6, true), metadata(10, false)]);
         assert_eq!(decide(&[6], false, &mut known), [metadata(6, false)]);

@@ -7,7 +7,8 @@
 //! waits, interrupts ─▶ Costs    CPU times of completions and context switches
 //! ```
 //! # Scope and limits
-//! - Neither requests nor the times of waits for I/O are read, so they cannot change a prediction.
+//! - Neither requests, commits, rounds of writeback nor the times of waits for I/O are read, so they cannot change a prediction. Reads and
+//!   writes that a thread submitted are causes for metadata, and for data say only that pages had left memory or that a file held a block.
 //! - Beyond 2,048 of a thread, steps are held in a temporary file, 40 bytes each. In memory are: 8 bytes for each wait for I/O
 //!   while the steps are read, the places of files, and what the steps around the current ones need.
 //! - A block has one place: the last that the trace knows. A file that was deleted before it was written has none. Places of new
@@ -16,6 +17,8 @@
 //!   is taken to be in memory.
 
 mod allocations;
+#[cfg(test)]
+mod any_rows;
 mod block_set;
 mod calls;
 mod costs;
@@ -81,6 +84,7 @@ pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
         ))
         .hint("record the trace again"));
     }
+    let failed = |problem: String| Failure::new(format!("{}: {problem}", trace.folder().display()));
     let mut loader = Loader::new(metadata, &processes);
     let names = loader.names(&processes);
     let mut costs = Costs::default();
@@ -96,9 +100,8 @@ pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
         loader.survey(&row?);
     }
     for row in trace.rows()? {
-        loader.extent(&row?);
+        loader.extent(&row?).map_err(failed)?;
     }
-    let failed = |problem: String| Failure::new(format!("{}: {problem}", trace.folder().display()));
     if metadata.tables.contains_key(OpenFileRow::TABLE) {
         for row in trace.rows::<InitialRow>()? {
             loader.initial(&row?);
@@ -126,7 +129,7 @@ pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
     let settings = settings::traced(metadata);
     // All of a limit but what the command used for itself: twice the mean, for it varies. Of a whole machine, half: others use it, too.
     let room_bytes = match metadata.memory_group {
-        Some(group) => group.limit_bytes.saturating_sub(2 * group.used_bytes),
+        Some(group) => group.limit_bytes.saturating_sub(group.used_bytes.saturating_mul(2)),
         None => settings.memory.map_or(0, ByteSize::as_bytes) / 2,
     };
     let Loaded { recording, kept, lost_pages, unused_direct_opens } =
@@ -170,12 +173,10 @@ pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
                 .to_owned(),
         );
     }
-    let lost = metadata.events.lost_events;
-    let void = (lost > 0).then(|| {
-        format!(
-            "{lost} events of the trace were lost, so its programs are incomplete and the prediction is void"
-        )
-    });
+    let void = metadata
+        .events
+        .gap()
+        .map(|gap| format!("{gap}, so its programs are incomplete and the prediction is void"));
     let settings = HostSettings {
         interrupt: costs.interrupt_time(),
         context_switch: costs.context_switch(),

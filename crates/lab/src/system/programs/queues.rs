@@ -96,7 +96,8 @@ impl Queues {
         let queue = self.queue(number);
         let Some(OpenWait { thread, step, at_least, submitted }) = queue.open.take() else { return };
         let next = queue.submitted - submitted;
-        let outstanding = submitted - queue.taken;
+        // The program may have taken some by another call.
+        let outstanding = submitted.saturating_sub(queue.taken);
         let completions = at_least.max(next).min(outstanding + queue.complete);
         let action = self.take(number, completions);
         self.decided.push((thread, step, action));

@@ -13,10 +13,13 @@ pub(super) fn traced(metadata: &SystemMetadata) -> HostSettings {
     let centiseconds = |name: &str| Some(Duration::from_ms(number(name)?.saturating_mul(10)));
     let kibibytes = |name: &str| Some(ByteSize::from_bytes(number(name)?.saturating_mul(1024)));
     let strict = positive("bdi.strict_limit").and(positive("bdi.max_bytes"));
+    let strict = strict.map(|bytes| bytes.min(DIRTY_MAX));
     // The kernel divides the limit of a device like those of all memory.
     let shares = (number("vm.dirty_background_ratio"), positive("vm.dirty_ratio"));
     let background = match (strict, shares) {
-        (Some(limit), (Some(background), Some(ratio))) => Some((limit * background / ratio).max(1)),
+        (Some(limit), (Some(background), Some(ratio))) => {
+            Some((limit.saturating_mul(background) / ratio).clamp(1, limit))
+        }
         _ => positive("vm.dirty_background_bytes"),
     };
     let group = metadata.memory_group;
@@ -70,6 +73,9 @@ const ALIGNED_READ_AHEAD: (u32, u32) = (6, 17);
 
 /// Longest target of writeback throttling: a minute.
 const WBT_MAX_US: u64 = 60_000_000;
+
+/// The largest limit of dirty bytes: 1 TiB, beyond the memory of all machines. The kernel states a limit that limits nothing as a huge number.
+const DIRTY_MAX: u64 = 1 << 40;
 
 /// The largest bandwidth of writes: 1 TiB/s.
 const WRITE_KIB_MAX: u64 = 1 << 30;

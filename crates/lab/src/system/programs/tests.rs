@@ -204,7 +204,7 @@ fn loaded(
     let mut loader = Loader::new(&metadata, processes);
     steps.iter().for_each(|row| loader.survey(row));
     waits.iter().for_each(|row| loader.wait(row));
-    extents.iter().for_each(|row| loader.extent(row));
+    extents.iter().for_each(|row| loader.extent(row).expect("the row is right"));
     steps.iter().for_each(|row| loader.step(row).expect("the row is right"));
     loader.finish(room_bytes).expect("the file can be used")
 }
@@ -704,14 +704,16 @@ fn pages_in_memory_at_the_beginning_are_those_of_the_trace() {
     let far = access(80, StepEvent::FileWrite, 1, 20 * 4096 + 100, 50);
     let steps = [read, other, write, far];
     steps.iter().for_each(|row| loader.survey(row));
-    loader.extent(&ExtentRow {
-        time_ns: 90,
-        thread: None,
-        inode: 1,
-        file_block: 8,
-        device_block: 700,
-        blocks: 2,
-    });
+    loader
+        .extent(&ExtentRow {
+            time_ns: 90,
+            thread: None,
+            inode: 1,
+            file_block: 8,
+            device_block: 700,
+            blocks: 2,
+        })
+        .expect("the row is right");
     let rows = [
         part(Some(1), 0, 2, false),
         part(Some(1), 8, 2, true),
@@ -757,7 +759,7 @@ fn name_is_looked_up_where_a_thread_requested_the_place_of_a_small_directory() {
     // Twice, of a file, of a directory of two blocks, and by threads that are not of the task.
     let mine = mine.map(|(inode, file_block)| place(Some(10), inode, file_block));
     let places = [mine.as_slice(), &[place(None, 5, 0), place(Some(77), 5, 0)]].concat();
-    places.iter().for_each(|row| loader.extent(row));
+    places.iter().for_each(|row| loader.extent(row).expect("the row is right"));
     loader.step(&steps[0]).expect("the row is right");
     places.iter().for_each(|row| loader.look_up(row));
     loader.step(&steps[1]).expect("the row is right");

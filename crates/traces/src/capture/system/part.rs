@@ -288,3 +288,132 @@ impl Pages {
         Ok(Some(&self.held[page]))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::Recorded;
+    use super::*;
+
+    const HEADER_PAGE: &str = "\
+\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;
+\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;
+\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;
+\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;
+";
+    const WAKING: &str = "\
+name: sched_waking
+ID: 3
+format:
+\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;
+\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;
+\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;
+\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;
+
+\tfield:char comm[16];\toffset:8;\tsize:16;\tsigned:0;
+\tfield:pid_t pid;\toffset:24;\tsize:4;\tsigned:1;
+\tfield:int prio;\toffset:28;\tsize:4;\tsigned:1;
+\tfield:int target_cpu;\toffset:32;\tsize:4;\tsigned:1;
+";
+
+    fn beginning() -> Vec<u8> {
+        let beginning = Beginning {
+            begin_ns: 1_000,
+            path: PathBuf::from("/dev/loop0"),
+            device: TracedDevice { requests: 7, file_system: 7, partition: None },
+            initial: Vec::new(),
+            facts: HostFacts { cpus: vec![0, 1], ..HostFacts::default() },
+            state: StartState::default(),
+            cost: RecordingCost::default(),
+            header_page: HEADER_PAGE.to_owned(),
+            formats: vec![("sched".to_owned(), "sched_waking".to_owned(), WAKING.to_owned())],
+            symbols: Symbols::default(),
+            buffers: vec![(false, 0), (true, 1)],
+        };
+        serde_json::to_vec(&beginning).unwrap()
+    }
+
+    fn task() -> Vec<u8> {
+        let task = RecordedTask {
+            root: Root::Thread(10),
+            command: vec!["cp".to_owned()],
+            cpus: None,
+            memory_limit_bytes: None,
+            device_made_ns: None,
+        };
+        serde_json::to_vec(&task).unwrap()
+    }
+
+    fn frame(kind: u32, data: &[u8]) -> Vec<u8> {
+        let numbers = [kind, data.len() as u32, checksum(data)];
+        numbers.iter().flat_map(|number| number.to_le_bytes()).chain(data.iter().copied()).collect()
+    }
+
+    /// A page of a buffer: its time, the bytes that are used, and 32-bit words of events.
+    fn page(number: u32, time_ns: u64, words: &[u32]) -> Vec<u8> {
+        let data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let mut page = number.to_le_bytes().to_vec();
+        page.extend_from_slice(&time_ns.to_le_bytes());
+        page.extend_from_slice(&(data.len() as u64).to_le_bytes());
+        page.extend_from_slice(&data);
+        page.resize(4 + 4096, 0);
+        page
+    }
+
+    fn read(bytes: &[u8]) -> Result<u64, CaptureError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("copy.sys.part");
+        std::fs::write(&path, bytes).unwrap();
+        let mut left = Recorded::left_in(&path)?;
+        left.recorded.process(left.task.root, &mut |_| ()).map(|processed| processed.events)
+    }
+
+    fn whole(pages: &[Vec<u8>]) -> Vec<u8> {
+        let mut bytes = HEADER.to_vec();
+        bytes.extend(frame(BEGINNING, &beginning()));
+        bytes.extend(frame(TASK, &task()));
+        pages.iter().for_each(|page| bytes.extend(frame(PAGES, page)));
+        bytes.extend(frame(ROUND, &u64::MAX.to_le_bytes()));
+        bytes
+    }
+
+    #[test]
+    fn events_of_a_recording_that_was_left_are_read() {
+        // Nine words of data, 100 ns behind the time of the page: thread 10 wakes thread 11.
+        let waking = [9 | 100 << 5, 3, 10, 0, 0, 0, 0, 11, 120, 1];
+        assert_eq!(read(&whole(&[page(0, 2_000, &waking), page(1, 3_000, &waking)])).unwrap(), 2);
+        for missing in [HEADER.len(), HEADER.len() + 5, HEADER.len() + FRAME_BYTES + beginning().len()] {
+            assert!(read(&whole(&[])[..missing]).is_err(), "{missing} bytes");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_pages_and_damages_yield_a_trace_or_an_error(
+            pages in prop::collection::vec(
+                (0_u32..3, any::<u64>(), prop::collection::vec(prop_oneof![any::<u32>(), 0_u32..40, Just(9 | 100 << 5)], 0..200)),
+                0..6,
+            ),
+            damages in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
+            cut in prop::option::of(any::<prop::sample::Index>()),
+            repeated in any::<bool>(),
+        ) {
+            let pages: Vec<_> = pages.iter().map(|(number, time_ns, words)| page(*number, *time_ns, words)).collect();
+            let mut bytes = whole(&pages);
+            if repeated {
+                bytes.extend(frame(TASK, b"{}"));
+                bytes.extend(frame(BEGINNING, b"null"));
+                bytes.extend(frame(9, &[]));
+            }
+            for (place, value) in damages {
+                let place = place.index(bytes.len());
+                bytes[place] = value;
+            }
+            if let Some(cut) = cut {
+                bytes.truncate(cut.index(bytes.len()));
+            }
+            let _ = read(&bytes);
+        }
+    }
+}
