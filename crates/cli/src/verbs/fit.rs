@@ -275,6 +275,10 @@ fn several_page(result: &SeveralFitResult) -> String {
         let of_device = move |note: String| format!("note: device {}: {note}", device.device);
         notes(device).into_iter().map(of_device)
     });
+    let verdicts = result.devices.iter().flat_map(|device| {
+        let of_device = move |statement: String| format!("device {}: {statement}", device.device);
+        verdict(device).into_iter().map(of_device)
+    });
     if result.together.is_empty() {
         let lines: String =
             std::iter::once(heading).chain(notes).map(|line| folded(&line, 2) + "\n").collect();
@@ -285,7 +289,8 @@ fn several_page(result: &SeveralFitResult) -> String {
         );
     }
     let table = report::several(result);
-    let lines: String = std::iter::once(heading).chain(notes).map(|line| folded(&line, 2) + "\n").collect();
+    let lines = std::iter::once(heading).chain(verdicts).chain(notes);
+    let lines: String = lines.map(|line| folded(&line, 2) + "\n").collect();
     let reproduced = match &result.evaluated {
         None => "\nadd --evaluated FILE.toml for commands that repeat the predictions\n".to_owned(),
         Some(path) => format!(

@@ -492,6 +492,33 @@ fn fit_states_the_loads_that_the_clone_is_good_for() {
 }
 
 #[test]
+fn few_requests_of_an_operation_judge_nothing() {
+    let bench = Bench::new();
+    let mut text = "arrival_ns,response_ns,device,op,lbn,blocks\n".to_owned();
+    for index in 0..4_000_u64 {
+        let op = if index % 1_000 == 7 { "read" } else { "write" };
+        let response = 4_000_000 + index * 7_919 % 2_000 * 1_000;
+        text += &format!("{},{response},0,{op},{},8\n", index * 10_000_000, index * 104_729 % 1_000_000);
+    }
+    bench.write("writes.csv", text);
+    let fit = ["fit", "writes.csv", "-o", "clone.toml", "--model", "plain"];
+    let suitability = bench.json(&fit)["suitability"].take();
+    assert_eq!(
+        (&suitability["operations"], &suitability["not_judged"]),
+        (&serde_json::json!(["write"]), &serde_json::json!(["read"]))
+    );
+    let printed = unfolded(&bench.run(&fit).done());
+    assert!(
+        printed.contains("for writes under loads") && printed.contains("Too few to judge: reads."),
+        "{printed}"
+    );
+    bench.run(&[&fit[..], &["--require", "mean_pct<=20"]].concat()).done();
+    for requirement in ["read_mean_pct<=1000", "read_class_pct<=1000"] {
+        bench.run(&[&fit[..], &["--require", requirement]].concat()).misses(&[requirement, "unknown"]);
+    }
+}
+
+#[test]
 fn fit_reports_why_a_trace_cannot_be_fitted() {
     let bench = Bench::new();
     bench.write("none.spc", "0,303567,3584,w,0.000000\n0,55590,3072,r,0.1\n0,303574,3584,w,0.2\n");

@@ -76,6 +76,15 @@ fn every_form_of_output_reports_the_limit_of_a_volume() {
     assert!((ours / theirs - 1.0).abs() < 0.03, "{ours} ms, {theirs} of the volume");
     let without = json(at, &[&fit[..], &["--no-limits"]].concat());
     assert_eq!(without["fit"]["limits"], Value::Array(Vec::new()));
+    // The first part has the burst alone, so its model cannot judge the clone.
+    let early = ["fit", "seen.parquet", "-o", "early.toml", "--split", "1%", "--require", "mean_pct<=1000"];
+    let run = seeklab(at, &early);
+    let printed = String::from_utf8_lossy(&run.stdout);
+    assert!(printed.contains("The clone is not judged"), "{printed}");
+    assert_eq!(run.status.code(), Some(1), "{printed}");
+    assert!(String::from_utf8_lossy(&run.stderr).contains("unknown"));
+    let described = std::fs::read_to_string(at.join("early.toml")).unwrap();
+    assert!(described.contains("not judged: its limit shows in the whole trace only"), "{described}");
 }
 
 /// The limits that a trace shows, device by device, and its requests with response times.

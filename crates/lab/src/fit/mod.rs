@@ -187,6 +187,23 @@ impl FitReport {
         self.evaluations.iter().find(|one| one.model == self.saved_model)
     }
 
+    /// Returns the evaluation of the saved model, if it judges the saved device; `None` if nothing was predicted, or the prediction lacked a
+    /// limit of the device.
+    pub fn judged(&self) -> Option<&Evaluation> {
+        self.saved().filter(|_| !self.has_unjudged_limit())
+    }
+
+    /// Returns the sentence on the validation of the saved device; `split` and `predicted` say what was predicted.
+    fn validated(&self, split: Ratio, predicted: PredictedPart) -> String {
+        match self.saved() {
+            None => "not measured: there was nothing to predict".to_owned(),
+            Some(_) if self.has_unjudged_limit() => {
+                "not judged: its limit shows in the whole trace only, and the prediction lacked it".to_owned()
+            }
+            Some(evaluation) => sentence(evaluation, split, predicted),
+        }
+    }
+
     /// True if the saved device has a limit that the model of the prediction lacked, because the first part does not show it.
     pub fn has_unjudged_limit(&self) -> bool {
         self.saved().is_some_and(|saved| limit_summaries(&saved.description).len() < self.limits.len())

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use seeklab_core::Operation;
 use seeklab_core::names::near_matches;
-use seeklab_learning::evaluation::{Evaluation, OperationEvaluation};
+use seeklab_learning::evaluation::{Evaluation, JUDGED_REQUESTS_MIN, OperationEvaluation};
 use serde::Serialize;
 
 /// Figures of an operation that a requirement may name, after the name of the operation. Without an operation, a figure is
@@ -36,7 +36,8 @@ enum Figure {
 pub struct RequirementCheck {
     /// The requirement.
     pub requirement: String,
-    /// Value of the figure without its sign; null if no request of the operation was predicted, or too few were.
+    /// Value of the figure without its sign; null if fewer than 100 requests of the operation were predicted, it has no class with 1 % of
+    /// the requests, or the prediction lacked a limit of the device.
     pub value_pct: Option<f64>,
     /// True if the figure is known and no greater than allowed.
     pub is_met: bool,
@@ -56,11 +57,13 @@ impl Requirement {
 
     fn value_in(&self, evaluation: &Evaluation) -> Option<f64> {
         let of = |operation: &OperationEvaluation, figure: usize| match figure {
+            // A few requests say nothing about the others.
+            _ if operation.requests < JUDGED_REQUESTS_MIN => None,
             0 => Some(operation.mean_error_pct.abs()),
             1 => Some(operation.p99_error_pct.abs()),
             2 => operation.prediction.demerit_to_p99.ea_rms_pct,
             // An operation without a class of 1 % of the requests has no error of a class.
-            _ => Some(operation.worst_class.map_or(0.0, |class| class.mean_error_pct.abs())),
+            _ => operation.worst_class.map(|class| class.mean_error_pct.abs()),
         };
         match self.figure {
             Figure::Outside => Some(evaluation.out_of_fitted_range_pct),
@@ -87,7 +90,7 @@ impl RequirementCheck {
         match self.value_pct {
             Some(value) => format!("--require {}: it is {value:.2} %", self.requirement),
             None => format!(
-                "--require {}: it is unknown, as too few such requests were predicted",
+                "--require {}: it is unknown, as too few such requests were predicted, or the prediction lacked a limit of the device",
                 self.requirement
             ),
         }

@@ -13,7 +13,7 @@ use toml::Table;
 use super::sweep::{FittedSweep, SweepReport, fit_sweep};
 use super::{
     FitOptions, FitReport, Fitted, Requirement, RequirementCheck, Suitability, fit, notes, report,
-    reproduction, sentence, sweep,
+    reproduction, sweep,
 };
 use crate::failure::Failure;
 use crate::output::{VERSION, optional_path_text, path_text, path_texts};
@@ -155,10 +155,7 @@ pub fn fit_file(session: &Session, files: &FitFiles, options: &FitOptions) -> Re
     if evaluated.is_some() && predicting.is_none() {
         return Err(Failure::new("--evaluated: nothing was predicted").hint("choose another --split"));
     }
-    let validated = fitted.saved().map_or_else(
-        || "not measured: there was nothing to predict".to_owned(),
-        |evaluation| sentence(evaluation, split, options.predicted),
-    );
+    let validated = fitted.validated(split, options.predicted);
     Ok(FitResult {
         version: VERSION,
         command: session.command(),
@@ -173,8 +170,8 @@ pub fn fit_file(session: &Session, files: &FitFiles, options: &FitOptions) -> Re
         parts_alike: fitted.rest.as_ref().and_then(|rest| rest.parts_alike),
         arrival_model: report::ArrivalModel::of(&fitted),
         best_model: report::best_model(&fitted).map(|best| best.model),
-        suitability: fitted.saved().filter(|_| !fitted.has_unjudged_limit()).and_then(Suitability::of),
-        requirements: requirements.iter().map(|one| one.check(fitted.saved())).collect(),
+        suitability: fitted.judged().and_then(Suitability::of),
+        requirements: requirements.iter().map(|one| one.check(fitted.judged())).collect(),
         notes: [notes::statements(&fitted), notes::notes(&fitted)].concat(),
         description: completed(description, &format!("clone of {name}"), validated),
         fit: fitted,

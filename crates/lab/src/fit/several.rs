@@ -15,8 +15,8 @@ use toml::{Table, Value};
 use super::passes::survey;
 use super::result::completed;
 use super::{
-    FitOptions, FitReport, Fitted, PooledPrediction, PredictedPart, Surveyed, fit_device, input_name, passes,
-    reproduction, sentence,
+    FitOptions, FitReport, Fitted, PooledPrediction, PredictedPart, Suitability, Surveyed, fit_device,
+    input_name, passes, reproduction,
 };
 use crate::failure::Failure;
 use crate::output::{VERSION, optional_path_text, path_text};
@@ -66,6 +66,8 @@ pub struct SeveralFitResult {
     pub together: Vec<PooledPrediction>,
     /// The fitted requests and the prediction of each device.
     pub devices: Vec<FitReport>,
+    /// Loads for which each device stands in for the measured one, in the order of the devices; null if it is not judged.
+    pub suitabilities: Vec<Option<Suitability>>,
     /// The complete description.
     #[serde(skip)]
     pub description: Table,
@@ -133,6 +135,7 @@ pub fn fit_several(
         split,
         predicted_part: options.predicted,
         together: PooledPrediction::each(&profiles, options.seed),
+        suitabilities: devices.iter().map(|device| device.judged().and_then(Suitability::of)).collect(),
         description,
         devices,
     })
@@ -145,10 +148,7 @@ fn joined(one: (Instant, Instant), other: (Instant, Instant)) -> (Instant, Insta
 /// The description of all fitted devices.
 fn bank(fitted: &[Fitted], name: &str, split: Ratio, predicted: PredictedPart) -> Table {
     let devices = fitted.iter().map(|Fitted { description, report, .. }| {
-        let validated = report.saved().map_or_else(
-            || "not measured: there was nothing to predict".to_owned(),
-            |evaluation| sentence(evaluation, split, predicted),
-        );
+        let validated = report.validated(split, predicted);
         let title = format!("clone of device {} of {name}", report.device);
         let mut one = completed(description.clone(), &title, validated);
         one.remove("schema");

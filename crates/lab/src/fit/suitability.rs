@@ -18,6 +18,8 @@ pub struct Suitability {
     pub p99_within_pct: Option<f64>,
     /// Requests for which it does not stand in.
     pub except: Vec<Exception>,
+    /// Operations of which fewer than 100 requests were predicted, too few to judge.
+    pub not_judged: Vec<Operation>,
 }
 
 /// Requests for which a fitted device does not stand in for the measured one.
@@ -51,8 +53,10 @@ impl Suitability {
         if !evaluation.is_judged() {
             return None;
         }
-        let (unusable, usable): (Vec<_>, Vec<_>) =
-            evaluation.operations.iter().partition(|of| of.verdict == Verdict::NotUsable);
+        let (judged, few): (Vec<_>, Vec<_>) =
+            evaluation.operations.iter().partition(|of| of.requests >= JUDGED_REQUESTS_MIN);
+        let (unusable, usable): (Vec<&OperationEvaluation>, Vec<_>) =
+            judged.into_iter().partition(|of| of.verdict == Verdict::NotUsable);
         let greatest =
             |errors: &mut dyn Iterator<Item = f64>| errors.map(f64::abs).max_by(f64::total_cmp).map(step);
         let whole = unusable.iter().map(|of| Exception::whole(of));
@@ -68,14 +72,26 @@ impl Suitability {
             mean_within_pct: greatest(&mut usable.iter().map(|of| of.mean_error_pct)),
             p99_within_pct: greatest(&mut usable.iter().map(|of| of.p99_error_pct)),
             except: whole.chain(joined(&classes)).collect(),
+            not_judged: few.into_iter().map(|of| of.operation).collect(),
         })
     }
 
     /// Describes the suitability of a model in one sentence.
     pub fn sentence(&self, model: &str) -> String {
+        let few: Vec<&str> = self.not_judged.iter().map(|op| plural(*op)).collect();
+        let few =
+            if few.is_empty() { String::new() } else { format!(" Too few to judge: {}.", listed(&few)) };
         let (Some(mean), Some(p99)) = (self.mean_within_pct, self.p99_within_pct) else {
             let errors: Vec<String> = self.except.iter().map(Exception::text).collect();
-            return format!("The clone (`{model}`) does not stand in for the device: {}.", errors.join(", "));
+            return match errors.is_empty() {
+                true => {
+                    format!("The clone (`{model}`) is not judged: no operation has enough requests.{few}")
+                }
+                false => format!(
+                    "The clone (`{model}`) does not stand in for the device: {}.{few}",
+                    errors.join(", ")
+                ),
+            };
         };
         let names: Vec<&str> = self.operations.iter().map(|op| plural(*op)).collect();
         let except: Vec<String> = self.except.iter().map(Exception::text).collect();
@@ -86,7 +102,7 @@ impl Suitability {
         };
         format!(
             "The clone (`{model}`) stands in for the device at the mean within {mean:.0} % and at p99 within {p99:.0} %, \
-             for {} under loads like those of the trace{except}.",
+             for {} under loads like those of the trace{except}.{few}",
             listed(&names)
         )
     }
@@ -233,16 +249,18 @@ mod tests {
             mean_within_pct: Some(step(4.2)),
             p99_within_pct: Some(step(15.01)),
             except: vec![exception],
+            not_judged: vec![Operation::Discard],
         };
         assert_eq!(
             suitability.sentence("plain"),
             "The clone (`plain`) stands in for the device at the mean within 5 % and at p99 within 20 %, for reads and \
-             writes under loads like those of the trace; not for flushes (mean +48 %)."
+             writes under loads like those of the trace; not for flushes (mean +48 %). Too few to judge: discards."
         );
         let none = Suitability {
             operations: Vec::new(),
             mean_within_pct: None,
             p99_within_pct: None,
+            not_judged: Vec::new(),
             ..suitability
         };
         assert_eq!(
