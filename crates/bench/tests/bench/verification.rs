@@ -293,7 +293,8 @@ fn nothing_is_found_in_files_under_many_threads() {
 
 /// A server in a process of its own.
 fn server(socket: &Path, image: &Path) -> Child {
-    let exists = || socket.exists();
+    // The socket has its name before it listens.
+    let answers = || std::os::unix::net::UnixStream::connect(socket).is_ok();
     let _ = std::fs::remove_file(socket);
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "liar::serve_until_killed", "--ignored", "--nocapture"])
@@ -302,7 +303,7 @@ fn server(socket: &Path, image: &Path) -> Child {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    while !exists() {
+    while !answers() {
         std::thread::yield_now();
     }
     child
