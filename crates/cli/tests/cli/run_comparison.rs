@@ -57,6 +57,26 @@ fn undecided_threshold_names_the_runs_that_would_decide_it() {
 }
 
 #[test]
+fn repetitions_of_a_run_are_runs() {
+    let bench = Bench::new();
+    for (folder, seed) in [("before", "1"), ("after", "9")] {
+        let load = "random,size=4KiB,read=100%,poisson=60/s,requests=2000";
+        let run =
+            ["bench", "model:cheetah-36es", "-w", load, "--seed", seed, "--repeat", "4", "--folder", folder];
+        bench.run(&run).done();
+    }
+    let compared =
+        bench.json(&["bench", "compare", "before", "after", "--fail-if", "read.response_mean_ms +50%"]);
+    assert_eq!((&compared["before_runs"], &compared["after_runs"]), (&4.into(), &4.into()));
+    assert_eq!(compared["thresholds"][0]["verdict"], "kept", "{compared}");
+    let repeated: serde_json::Value = serde_json::from_slice(&bench.read("before/run.json")).unwrap();
+    let figures = compared["figures"].as_array().unwrap();
+    let mean = figures.iter().find(|figure| figure["figure"] == "response_mean_ms").unwrap();
+    let (ours, theirs) = (&mean["before_mean"], &repeated["repeated"][0]["response_mean_ms"]["mean"]);
+    assert!((ours.as_f64().unwrap() - theirs.as_f64().unwrap()).abs() < 1e-4, "{ours}, {theirs}");
+}
+
+#[test]
 fn mistakes_are_named() {
     let bench = Bench::new();
     runs(&bench, "one", 0..1, &[]);

@@ -290,13 +290,33 @@ fn read_runs(path: &Path) -> Result<Vec<Value>, Failure> {
             return Err(Failure::new(format!("{}: is no result of seeklab bench", file.display()))
                 .hint("write it with `seeklab bench … --json`, or `--folder FOLDER`"));
         }
-        runs.push(document);
+        runs.extend(repetitions(document));
     }
     if runs.is_empty() {
         return Err(Failure::new(format!("{}: has no results of seeklab bench", path.display()))
             .hint("write them with `seeklab bench … --folder FOLDER/1`, FOLDER/2 and so on"));
     }
     Ok(runs)
+}
+
+/// The repetitions of a run of one phase, each as a run. Other runs stay as they are: the figures of several phases do not add up.
+fn repetitions(document: Value) -> Vec<Value> {
+    let phases = document["phases"].as_array().map_or(&[][..], Vec::as_slice);
+    let is_one = phases.len() > 1 && phases.iter().all(|phase| phase["phase"] == phases[0]["phase"]);
+    if !is_one {
+        return vec![document];
+    }
+    let each = phases.iter().map(|phase| {
+        let mut run = phase.clone();
+        for key in ["target", "workload"] {
+            run[key] = document[key].clone();
+        }
+        if let [stream] = phase["streams"].as_array().map_or(&[][..], Vec::as_slice) {
+            run["operations"] = stream["operations"].clone();
+        }
+        run
+    });
+    each.collect()
 }
 
 /// State of a run; `None` of a document of `--json`.
