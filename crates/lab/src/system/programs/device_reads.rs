@@ -12,6 +12,7 @@
 use seeklab_workloads::host::RecordedAction;
 
 use super::block_set::BlockSet;
+use super::limits::REQUEST_BLOCKS_MAX;
 use super::steps::Steps;
 
 /// Reads of a thread without another event between them.
@@ -21,9 +22,6 @@ pub(super) struct DeviceReads {
     /// Block that the thread looked up last.
     looked_up: Option<u64>,
 }
-
-/// Blocks of a run at most. The kernel's requests are far shorter.
-const RUN_MAX: u64 = 1 << 20;
 
 /// Blocks that follow each other.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +47,7 @@ impl DeviceReads {
     /// Takes a read.
     pub(super) fn push(&mut self, first: u64, blocks: u64, step: usize) {
         match self.runs.last_mut() {
-            Some(run) if run.first + run.blocks == first && run.blocks + blocks <= RUN_MAX => {
+            Some(run) if run.first + run.blocks == first && run.blocks + blocks <= REQUEST_BLOCKS_MAX => {
                 run.blocks += blocks
             }
             _ => self.runs.push(Run { first, blocks, step }),

@@ -19,6 +19,7 @@ use super::data_blocks::DataBlocks;
 use super::device_reads::DeviceReads;
 use super::files::{Descriptors, Files};
 use super::journal;
+use super::limits::{TRANSFER_MAX, number_of};
 use super::lost_pages::{DataReads, Lost, Write};
 use super::metadata_reads::Lookups;
 use super::queues::Queues;
@@ -27,9 +28,6 @@ use crate::system::metadata::SystemMetadata;
 
 /// Size of a block of the file system, and of a page.
 pub(super) const BLOCK_BYTES: u64 = 4096;
-
-/// Bytes of a transfer at most, by `MAX_RW_COUNT` of the kernel.
-const TRANSFER_MAX: u64 = 1 << 31;
 
 /// Size of a sector.
 const SECTOR_BYTES: u64 = 512;
@@ -778,11 +776,6 @@ impl Thread {
         let first = self.journal_waits_ns.partition_point(|begin_ns| *begin_ns < self.call_ns);
         self.journal_waits_ns.get(first).is_some_and(|begin_ns| *begin_ns <= time_ns)
     }
-}
-
-/// A number of blocks of a file.
-fn number_of(blocks: u64) -> Result<u32, String> {
-    u32::try_from(blocks).map_err(|_| "a file is larger than 16 TiB".to_owned())
 }
 
 /// The block of an access to metadata.
