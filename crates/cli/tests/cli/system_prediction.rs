@@ -190,7 +190,7 @@ fn settings_change_what_they_name() {
 fn trace_that_lacks_records_or_kinds_of_events_voids_the_prediction() {
     for (was, is, reason) in [
         ("\"malformed_records\": 0", "\"malformed_records\": 3", "3 records of the trace could not be read"),
-        ("\"switch\": ", "\"swytch\": ", "the trace has no events of the kinds switch"),
+        ("\"switch\": ", "\"swytch\": ", "the trace has no events of these kinds: switch"),
     ] {
         let bench = bench();
         let path = table(&bench, "system.json");

@@ -302,8 +302,8 @@ fn read_runs(path: &Path) -> Result<Vec<Value>, Failure> {
 /// The repetitions of a run of one phase, each as a run. Other runs stay as they are: the figures of several phases do not add up.
 fn repetitions(document: Value) -> Vec<Value> {
     let phases = document["phases"].as_array().map_or(&[][..], Vec::as_slice);
-    let is_one = phases.len() > 1 && phases.iter().all(|phase| phase["phase"] == phases[0]["phase"]);
-    if !is_one {
+    let is_repeated = phases.len() > 1 && document["repetitions"] == phases.len();
+    if !is_repeated || phases.iter().any(|phase| phase["phase"] != phases[0]["phase"]) {
         return vec![document];
     }
     let each = phases.iter().map(|phase| {

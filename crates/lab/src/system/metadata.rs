@@ -166,7 +166,7 @@ impl EventCounts {
         } else if self.malformed_records > 0 {
             Some(format!("{} records of the trace could not be read", self.malformed_records))
         } else if !self.by_kind.is_empty() && !missing.is_empty() {
-            Some(format!("the trace has no events of the kinds {}", missing.join(", ")))
+            Some(format!("the trace has no events of these kinds: {}", missing.join(", ")))
         } else {
             None
         }

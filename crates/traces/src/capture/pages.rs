@@ -150,13 +150,13 @@ fn u64_at(bytes: &[u8], at: usize) -> Result<u64, MalformedPage> {
 }
 
 #[cfg(all(test, target_endian = "little"))]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
 
     /// As Linux 6.18 describes its pages.
-    const HEADER: &str = "\
+    pub(in crate::capture) const HEADER: &str = "\
 \tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;
 \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;
 \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;

@@ -19,7 +19,7 @@ use super::data_blocks::DataBlocks;
 use super::device_reads::DeviceReads;
 use super::files::{Descriptors, Files};
 use super::journal;
-use super::limits::{TRANSFER_MAX, number_of};
+use super::limits::{REQUEST_BLOCKS_MAX, TRANSFER_MAX, number_of};
 use super::lost_pages::{DataReads, Lost, Write};
 use super::metadata_reads::Lookups;
 use super::queues::Queues;
@@ -393,7 +393,8 @@ impl Loader {
     fn device_read(&mut self, number: usize, step: usize, row: &StepRow) {
         let first = row.offset_bytes.unwrap_or(0) / BLOCK_BYTES;
         let blocks = row.length_bytes.unwrap_or(0).div_ceil(BLOCK_BYTES);
-        if blocks == 0 || first.saturating_add(blocks) > self.device_blocks {
+        let is_possible = (1..=REQUEST_BLOCKS_MAX).contains(&blocks);
+        if !is_possible || first.saturating_add(blocks) > self.device_blocks {
             return;
         }
         let thread = &mut self.threads[number];

@@ -81,7 +81,7 @@ pub(super) fn metadata() -> SystemMetadata {
     }
 }
 
-fn process(thread: u32, parent: u32, begin_ns: u64) -> ProcessRow {
+pub(super) fn process(thread: u32, parent: u32, begin_ns: u64) -> ProcessRow {
     ProcessRow {
         thread,
         process: thread,
@@ -112,7 +112,7 @@ fn process(thread: u32, parent: u32, begin_ns: u64) -> ProcessRow {
     }
 }
 
-fn step(thread: u32, time_ns: u64, event: StepEvent) -> StepRow {
+pub(super) fn step(thread: u32, time_ns: u64, event: StepEvent) -> StepRow {
     StepRow {
         thread,
         time_ns,

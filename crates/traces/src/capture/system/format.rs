@@ -391,14 +391,14 @@ fn file_name(raw: &[u8], place: u32) -> Option<ProcessName> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
     use crate::system::RunState;
 
     /// As Linux 6.18 describes its `sched_switch`.
-    const SWITCH: &str = "\
+    pub(in crate::capture::system) const SWITCH: &str = "\
 name: sched_switch
 ID: 372
 format:

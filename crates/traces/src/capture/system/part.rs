@@ -289,33 +289,14 @@ impl Pages {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_endian = "little"))]
 mod tests {
     use proptest::prelude::*;
 
     use super::super::Recorded;
+    use super::super::format::tests::SWITCH;
     use super::*;
-
-    const HEADER_PAGE: &str = "\
-\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;
-\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;
-\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;
-\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;
-";
-    const WAKING: &str = "\
-name: sched_waking
-ID: 3
-format:
-\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;
-\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;
-\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;
-\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;
-
-\tfield:char comm[16];\toffset:8;\tsize:16;\tsigned:0;
-\tfield:pid_t pid;\toffset:24;\tsize:4;\tsigned:1;
-\tfield:int prio;\toffset:28;\tsize:4;\tsigned:1;
-\tfield:int target_cpu;\toffset:32;\tsize:4;\tsigned:1;
-";
+    use crate::capture::pages::tests::HEADER as HEADER_PAGE;
 
     fn beginning() -> Vec<u8> {
         let beginning = Beginning {
@@ -327,7 +308,7 @@ format:
             state: StartState::default(),
             cost: RecordingCost::default(),
             header_page: HEADER_PAGE.to_owned(),
-            formats: vec![("sched".to_owned(), "sched_waking".to_owned(), WAKING.to_owned())],
+            formats: vec![("sched".to_owned(), "sched_switch".to_owned(), SWITCH.to_owned())],
             symbols: Symbols::default(),
             buffers: vec![(false, 0), (true, 1)],
         };
@@ -380,9 +361,9 @@ format:
 
     #[test]
     fn events_of_a_recording_that_was_left_are_read() {
-        // Nine words of data, 100 ns behind the time of the page: thread 10 wakes thread 11.
-        let waking = [9 | 100 << 5, 3, 10, 0, 0, 0, 0, 11, 120, 1];
-        assert_eq!(read(&whole(&[page(0, 2_000, &waking), page(1, 3_000, &waking)])).unwrap(), 2);
+        // 100 ns behind the time of the page: thread 10 sleeps, and thread 11 gets the processor.
+        let switch = [16 | 100 << 5, 372, 10, 0, 0, 0, 0, 10, 120, 2, 0, 0, 0, 0, 0, 11, 120];
+        assert_eq!(read(&whole(&[page(0, 2_000, &switch), page(0, 3_000, &switch)])).unwrap(), 2);
         for missing in [HEADER.len(), HEADER.len() + 5, HEADER.len() + FRAME_BYTES + beginning().len()] {
             assert!(read(&whole(&[])[..missing]).is_err(), "{missing} bytes");
         }
@@ -392,7 +373,7 @@ format:
         #[test]
         fn any_pages_and_damages_yield_a_trace_or_an_error(
             pages in prop::collection::vec(
-                (0_u32..3, any::<u64>(), prop::collection::vec(prop_oneof![any::<u32>(), 0_u32..40, Just(9 | 100 << 5)], 0..200)),
+                (0_u32..3, any::<u64>(), prop::collection::vec(prop_oneof![any::<u32>(), 0_u32..40, Just(16 | 100 << 5), Just(372)], 0..200)),
                 0..6,
             ),
             damages in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
