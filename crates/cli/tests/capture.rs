@@ -19,8 +19,11 @@ struct LoopDevice {
 
 impl LoopDevice {
     fn new() -> Option<Self> {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        file.as_file().set_len(16 << 20).unwrap();
+        Self::over(tempfile::NamedTempFile::new().unwrap(), 16 << 20)
+    }
+
+    fn over(file: tempfile::NamedTempFile, bytes: u64) -> Option<Self> {
+        file.as_file().set_len(bytes).unwrap();
         let output = Command::new("losetup").args(["--find", "--show"]).arg(file.path()).output();
         let output = output.ok().filter(|output| output.status.success());
         let has_tracefs = Path::new("/sys/kernel/tracing/events/block").is_dir();
@@ -273,7 +276,10 @@ struct FileSystem {
 
 impl FileSystem {
     fn new(kind: &str) -> Option<Self> {
-        let device = LoopDevice::new()?;
+        Self::on(LoopDevice::new()?, kind)
+    }
+
+    fn on(device: LoopDevice, kind: &str) -> Option<Self> {
         let made = Command::new(format!("mkfs.{kind}")).args(["-q", "-b", "4096"]).arg(&device.path).status();
         if !made.is_ok_and(|status| status.success()) {
             println!("skipped: no mkfs.{kind} here");
@@ -539,6 +545,10 @@ fn killed_system_capture_leaves_a_recording_of_which_a_trace_is_made() {
     let info = &info["traces"][0];
     assert!(info["notes"].to_string().contains("the trace ends before the command"), "{info}");
     assert_eq!(info["lost_events"], 0);
+    let metadata = std::fs::read(Path::new(&trace).join("system.json")).unwrap();
+    let metadata: serde_json::Value = serde_json::from_slice(&metadata).unwrap();
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    assert_eq!(metadata["task_cpus"].as_array().map(Vec::len), Some(cpus), "{metadata}");
     let processes = info["processes"].as_array().unwrap();
     let named = |name: &str| processes.iter().find(|process| process["name"] == name).unwrap();
     assert_eq!(
@@ -567,6 +577,69 @@ fn killed_system_capture_leaves_a_recording_of_which_a_trace_is_made() {
         !["copy.sys", "copy.sys.part", "copied", "early.sys", "cut.sys"].contains(&name.to_str().unwrap())
     });
     assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
+fn system_capture_onto_its_own_device_marks_its_requests() {
+    let Some(file_system) = FileSystem::new("ext4") else { return };
+    let trace = file_system.folder.path().join("t.sys");
+    let (device, trace) = (file_system.device.path.to_str().unwrap(), trace.to_str().unwrap());
+    // The journal and the recording are written with the file.
+    let line = format!("echo a > {0}/a && sync {0}/a", file_system.folder.path().display());
+    let output = seeklab(&["capture", "--system", device, "-o", trace, "--", "sh", "-c", &line]);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && errors.contains("lies on the recorded device"), "{errors}");
+    let requests = Path::new(trace).join("requests.parquet");
+    let opened = seeklab_columnar::open(&requests, None, &seeklab_traces::ReadOptions::default()).unwrap();
+    let recorder = opened.metadata().other.get(seeklab_traces::recorder::KEY).cloned();
+    assert!(recorder.is_some_and(|number| number.parse::<u32>().is_ok_and(|number| number > 1)));
+    drop(opened);
+    assert!(seeklab(&["trace", "info", trace]).status.success());
+}
+
+/// A small file system in memory, on which a device gets full.
+struct FullMemory(tempfile::TempDir);
+
+impl FullMemory {
+    fn new() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mount = ["-t", "tmpfs", "-o", "size=12m", "none"];
+        let mounted = Command::new("mount").args(mount).arg(folder.path()).status();
+        mounted.is_ok_and(|status| status.success()).then_some(Self(folder))
+    }
+}
+
+impl Drop for FullMemory {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").args(["--lazy"]).arg(self.0.path()).status();
+    }
+}
+
+#[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
+fn recording_is_kept_although_the_device_fails_at_its_end() {
+    let Some(memory) = FullMemory::new() else { return println!("skipped: no tmpfs can be mounted here") };
+    let image = tempfile::NamedTempFile::new_in(memory.0.path()).unwrap();
+    let Some(device) = LoopDevice::over(image, 64 << 20) else { return };
+    let Some(file_system) = FileSystem::on(device, "ext4") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("t.sys");
+    let (device, trace) = (file_system.device.path.to_str().unwrap(), trace.to_str().unwrap());
+    // The page cache takes it, and the device does not.
+    let written = format!("of={}/large", file_system.folder.path().display());
+    let command = ["dd", "if=/dev/zero", &written, "bs=1M", "count=30", "status=none"];
+    let arguments = ["capture", "--system", device, "-o", trace, "--json", "--"];
+    let output = seeklab(&[&arguments[..], &command].concat());
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(
+        errors.contains("not all on the device") && errors.contains("complete up to this failure"),
+        "{errors}"
+    );
+    assert_eq!(document(&output)["command_exit_code"], 0);
+    let info = document(&seeklab(&["trace", "info", trace, "--json"]));
+    assert_eq!(info["traces"][0]["processes"][0]["name"], "dd", "{info}");
 }
 
 #[test]

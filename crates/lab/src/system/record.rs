@@ -90,7 +90,7 @@ pub fn capture_system(
     if lies_on(&options.output, &options.device) {
         session.remark(format!(
             "note: {} lies on the recorded device. Its writes are marked as the recorder's, but they take time of the device and room in \
-             its page cache, and writes of the file system for them are not marked. Choose another device for the trace",
+             its page cache, and writes that the kernel makes for them are not marked. Choose another device for the trace",
             options.output.display()
         ));
     }
