@@ -6,7 +6,7 @@ options, and measures the disk itself beside them with `seeklab bench`.
 
 Usage: figure-1.py [FOLDER] [SEEKLAB]; needs root, FUSE, loop devices, memory cgroups, postmark, bonnie++, fio and the tools of the
 file systems. File systems without their tools are left out, and named. Writes figure-1.svg into FOLDER [default: .]: each result
-as a share of the best one. Takes ten minutes. Ends with 1 unless each benchmark of file systems has results that differ by half or more,
+as a share of the best one. Takes twenty minutes. Ends with 1 unless each benchmark of file systems has results that differ by half or more,
 and three measurements of the disk itself agree within a twentieth.
 """
 import csv

@@ -240,7 +240,17 @@ fn incomplete_trace_voids_the_prediction() {
     let replayed = bench.run(&["simulate", "cheetah-36es", "-w", TRACE, "--open"]);
     assert_eq!(replayed.code, 1, "{}", replayed.stderr);
     let printed = super::bench::unfolded(&format!("{}{}", replayed.stdout, replayed.stderr));
-    assert!(printed.contains("12 events of the trace were lost, so requests may be missing"), "{printed}");
+    let missing = "12 events of the trace were lost, so requests may be missing";
+    assert!(printed.contains(missing), "{printed}");
+    // Estimates and measurements of them say so.
+    for arguments in [
+        &["estimate", "cheetah-36es", "-w", TRACE, "--open"][..],
+        &["bench", "model:cheetah-36es", "-w", TRACE, "--open"],
+    ] {
+        let run = bench.run(arguments);
+        let printed = super::bench::unfolded(&format!("{}{}", run.stdout, run.stderr));
+        assert!(printed.contains(missing), "{arguments:?}: {printed}");
+    }
     fs::remove_file(table(&bench, "extents.parquet")).unwrap();
     bench.run(&["simulate", "cheetah-36es", "-w", TRACE]).fails(&["extents.parquet"]);
     fs::write(table(&bench, "extents.parquet"), b"PAR1 and nothing else PAR1").unwrap();

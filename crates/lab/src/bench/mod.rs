@@ -137,6 +137,10 @@ pub fn bench_with(
     check(options)?;
     let mut search = options.find_rate.map(|bound| RateSearch::new(options, bound)).transpose()?;
     let loads = loads(options)?;
+    let streams = options.phases.iter().flat_map(|phase| &phase.streams);
+    for void in streams.filter_map(|stream| stream.workload.workload()?.void.as_ref()) {
+        session.remark(format!("warning: {void}"));
+    }
     verified_run::check(options, &loads)?;
     let is_folder_made = check_outputs(options)?;
     let ready = || {

@@ -229,7 +229,7 @@ fn replay(device: &Resolved, workload: &ResolvedWorkload, spec: &ReplaySpec) -> 
     if requests.is_empty() {
         return Err(Failure::new(format!("--workload `{}`: has no requests", workload.name)));
     }
-    let mut notes = Vec::new();
+    let mut notes = Vec::from_iter(workload.void.clone());
     if requests.len() == TRACE_REQUESTS_MAX {
         notes.push(format!("the first {TRACE_REQUESTS_MAX} requests of the trace stand for all"));
     }
