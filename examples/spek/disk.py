@@ -1,9 +1,18 @@
 """An emulated disk of `seeklab serve`, and what `seeklab bench` and fio measure of it, for the figures of SPEK."""
 import contextlib
 import json
+import pathlib
 import signal
 import subprocess
 import sys
+
+
+def arguments(seconds=None):
+    """The folder of the results, which is made, the program, and the seconds of a run, as the command line says."""
+    given = dict(enumerate(sys.argv))
+    folder = pathlib.Path(given.get(1, "."))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder, given.get(2, "seeklab"), int(given.get(3, seconds or 0))
 
 
 @contextlib.contextmanager

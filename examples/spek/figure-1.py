@@ -70,9 +70,7 @@ def raw(seeklab):
 
 
 def main():
-    folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
-    seeklab = sys.argv[2] if len(sys.argv) > 2 else "seeklab"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder, seeklab, _ = disk.arguments()
     table = {}
     for file_system, options in MOUNTS:
         if shutil.which(f"mkfs.{file_system}") is None:

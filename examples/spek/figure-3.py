@@ -43,10 +43,7 @@ def of_fio(seeklab, seconds):
 
 
 def main():
-    folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
-    seeklab = sys.argv[2] if len(sys.argv) > 2 else "seeklab"
-    seconds = int(sys.argv[3]) if len(sys.argv) > 3 else 60
-    folder.mkdir(parents=True, exist_ok=True)
+    folder, seeklab, seconds = disk.arguments(60)
     runs = [
         ("seeklab", ours(seeklab, seconds, ALIGNED)),
         ("seeklab --buffered", ours(seeklab, seconds, ALIGNED, "--buffered")),

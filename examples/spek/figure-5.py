@@ -11,7 +11,6 @@ figure-5d.svg into FOLDER [default: .], or some PANELS of them, such as `ab`. Ra
 through the kernel, which other work on the machine delays. Ends with 1 if a mean of seeklab is more than 2 % from that of fio past the
 cache.
 """
-import pathlib
 import statistics
 import sys
 
@@ -48,11 +47,8 @@ def measure(seeklab, panel, kib, seconds):
 
 
 def main():
-    folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
-    seeklab = sys.argv[2] if len(sys.argv) > 2 else "seeklab"
-    seconds = int(sys.argv[3]) if len(sys.argv) > 3 else 30
+    folder, seeklab, seconds = disk.arguments(30)
     panels = sys.argv[4] if len(sys.argv) > 4 else "abcd"
-    folder.mkdir(parents=True, exist_ok=True)
     rows, is_beyond = [], False
     for panel, (name, _, of_fio) in PANELS.items():
         if panel not in panels:

@@ -7,7 +7,6 @@ fio's nbd engine, in the place of IoMeter, and with `emulate:`, where no server 
 Usage: figure-6.py [FOLDER] [SEEKLAB] [SECONDS]; needs fio with its nbd engine. Writes figure-6a.svg and figure-6b.svg into FOLDER
 [default: .]. Each run takes SECONDS [default: 3]. Ends with 1 if a program finds more than the device can do.
 """
-import pathlib
 import sys
 import tempfile
 
@@ -36,10 +35,7 @@ def measure(seeklab, folder, time, streams, seconds):
 
 
 def main():
-    folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
-    seeklab = sys.argv[2] if len(sys.argv) > 2 else "seeklab"
-    seconds = int(sys.argv[3]) if len(sys.argv) > 3 else 3
-    folder.mkdir(parents=True, exist_ok=True)
+    folder, seeklab, seconds = disk.arguments(3)
     rows, is_right = [], True
     for panel, time, capacity in (("a", "100us", 10_000), ("b", "10us", 100_000)):
         curves = [[] for _ in PROGRAMS]
