@@ -4,7 +4,8 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use seeklab_core::Duration;
 
-/// Processor time and context switches of this process, all threads included, and its system calls for requests.
+/// Processor time and context switches of this process with all its threads, or of some of them, and their system calls for
+/// requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cost {
     /// Processor time in user space.
@@ -22,7 +23,16 @@ pub struct Cost {
 impl Cost {
     /// The cost of the process so far, without system calls.
     pub(crate) fn of_process() -> Self {
-        let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else { return Self::default() };
+        Self::of(UsageWho::RUSAGE_SELF)
+    }
+
+    /// The cost of this thread so far, without system calls.
+    pub(crate) fn of_thread() -> Self {
+        Self::of(UsageWho::RUSAGE_THREAD)
+    }
+
+    fn of(whom: UsageWho) -> Self {
+        let Ok(usage) = getrusage(whom) else { return Self::default() };
         let us =
             |time: nix::sys::time::TimeVal| Duration::from_us(time.num_microseconds().max(0).unsigned_abs());
         Self {

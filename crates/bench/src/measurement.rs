@@ -94,7 +94,7 @@ impl Totals {
 pub struct Measurement {
     /// Figures of the whole.
     pub totals: Totals,
-    /// Figures of each stream, without the cost of measuring.
+    /// Figures of each stream. Its cost is that of its threads alone.
     pub streams: Vec<Totals>,
     /// Figures over time. The last one of very many includes all that follow it.
     pub intervals: Vec<Interval>,

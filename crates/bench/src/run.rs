@@ -486,7 +486,7 @@ impl Collector<'_> {
         if !self.plan.is_virtual {
             let ends = || self.ends.iter().flatten();
             let before = ends().find(|end| end.begin.is_some()).map(|end| end.cost_at_begin);
-            let system_calls = ends().map(|end| end.system_calls).sum();
+            let system_calls = ends().map(|end| end.thread_cost.system_calls).sum();
             let cost = Cost::of_process().since(before.unwrap_or_default());
             totals.cost = Some(Cost { system_calls, ..cost });
         }
@@ -523,6 +523,11 @@ impl Collector<'_> {
             totals.reconnections += end.reconnections;
             totals.away = totals.away.max(end.away);
         }
+        totals.cost = (!self.plan.is_virtual).then(|| {
+            let mut cost = Cost::default();
+            ends().for_each(|end| cost += end.thread_cost);
+            cost
+        });
         for interval in &self.intervals {
             totals.part.merge_counts(part(interval));
         }

@@ -50,8 +50,8 @@ pub(crate) struct WorkerEnd {
     pub(crate) begin: Option<Instant>,
     /// Cost of the process when the time that counts began.
     pub(crate) cost_at_begin: Cost,
-    /// System calls since then.
-    pub(crate) system_calls: u64,
+    /// Cost of its thread since then.
+    pub(crate) thread_cost: Cost,
     /// Requests that arrived and were never issued.
     pub(crate) unissued: u64,
     /// True if there were more of them than were counted.
@@ -87,7 +87,7 @@ pub(crate) struct Worker<'a> {
     begin: Option<Instant>,
     first: Option<Instant>,
     cost_at_begin: Cost,
-    calls_at_begin: u64,
+    thread_cost_at_begin: Cost,
     /// The last time at which there was no room. Arrivals before it had to wait.
     full_until: Instant,
     /// Since then requests are under way, or wait for room or their next attempt, without a completion.
@@ -135,7 +135,7 @@ impl<'a> Worker<'a> {
             begin: None,
             first: None,
             cost_at_begin: Cost::default(),
-            calls_at_begin: 0,
+            thread_cost_at_begin: Cost::default(),
             full_until: Instant::ZERO,
             waiting_since: None,
             away_since: None,
@@ -183,6 +183,7 @@ impl<'a> Worker<'a> {
             records.finish();
         }
         self.shared.worker_ended(self.index);
+        let thread_cost = self.thread_cost().since(self.thread_cost_at_begin);
         // Of a load far above what the target does, there are more than can be counted in time.
         let rest = self.arrivals.count_rest(UNISSUED_MAX);
         WorkerEnd {
@@ -190,7 +191,7 @@ impl<'a> Worker<'a> {
             first: self.first,
             begin: self.begin,
             cost_at_begin: self.cost_at_begin,
-            system_calls: self.target.system_calls().saturating_sub(self.calls_at_begin),
+            thread_cost,
             unissued: self.unissued + rest,
             has_more_unissued: rest >= UNISSUED_MAX,
             unfinished,
@@ -243,6 +244,11 @@ impl<'a> Worker<'a> {
         Some(if self.plan.is_virtual { until } else { until.min(end + Plan::DRAIN_MAX) })
     }
 
+    /// The cost of its thread so far.
+    fn thread_cost(&self) -> Cost {
+        Cost { system_calls: self.target.system_calls(), ..Cost::of_thread() }
+    }
+
     /// Begins the time that counts, and hands over intervals that are over at `now`.
     fn roll(&mut self, now: Instant) {
         let begin = match self.begin {
@@ -257,7 +263,7 @@ impl<'a> Worker<'a> {
                 self.begin = Some(begin);
                 self.part = Part::begin(begin);
                 self.cost_at_begin = Cost::of_process();
-                self.calls_at_begin = self.target.system_calls();
+                self.thread_cost_at_begin = self.thread_cost();
                 self.end = self.end.or_else(|| Some(begin + self.plan.duration?));
                 begin
             }

@@ -344,10 +344,6 @@ impl RunArguments {
             }
             None => self.plan(&target)?,
         };
-        if self.json == Some(JsonFormat::Fio) && !(options.is_one_stream() && options.repetitions == 1) {
-            return Err(Failure::new("--json=fio: prints one stream, once")
-                .hint("print the phases and streams with --json"));
-        }
         let result = bench(session, &options)?;
         deliver(session, &options, result, self.json)
     }

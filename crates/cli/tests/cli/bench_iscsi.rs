@@ -250,7 +250,7 @@ fn killed_server_costs_no_acknowledged_write() {
     let bench = Bench::new();
     let mut server = Tgtd::start(&bench, "scsi_sn=SEEK0001");
     let unit = server.unit();
-    let load = "random,size=4KiB,read=50%,closed=32,requests=20000";
+    let load = "random,size=4KiB,read=50%,closed=32,requests=200000";
     let mut child = Guarded(spawn(&[
         "bench",
         &unit,
@@ -278,7 +278,7 @@ fn killed_server_costs_no_acknowledged_write() {
     assert!(figures["errors"].as_u64() >= Some(1), "{figures:#}");
     assert!(figures["retries"]["retries"].as_u64() >= Some(1), "{figures:#}");
     let ended = figures["requests"].as_u64().unwrap() + figures["failed_requests"].as_u64().unwrap();
-    assert_eq!(ended, 20_000, "{figures:#}");
+    assert_eq!(ended, 200_000, "{figures:#}");
     assert_eq!(figures["verification"]["finding_blocks"], 0, "{figures:#}");
 }
 

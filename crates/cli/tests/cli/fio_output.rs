@@ -53,6 +53,61 @@ fn figures_are_those_of_our_document() {
 }
 
 #[test]
+fn each_stream_of_each_run_of_a_phase_is_a_job() {
+    let bench = Bench::new();
+    bench.write(
+        "plan.toml",
+        r#"
+target = "disk"
+
+[targets.disk]
+address = "model:cheetah-36es"
+
+[[phases]]
+name = "mixed"
+
+[[phases.streams]]
+name = "readers"
+workload = "random,size=4KiB,read=100%,closed=2,requests=300"
+
+[[phases.streams]]
+name = "writers"
+workload = "sequential,size=64KiB,read=0%,closed=1,requests=100"
+
+[[phases]]
+name = "scan"
+
+[[phases.streams]]
+name = "readers"
+workload = "sequential,size=64KiB,read=100%,closed=1,requests=200"
+"#,
+    );
+    let arguments = ["bench", "plan.toml", "--repeat", "2"];
+    let fio: Value =
+        serde_json::from_str(&bench.run(&[&arguments[..], &["--json=fio"]].concat()).done()).unwrap();
+    let jobs = fio["jobs"].as_array().unwrap();
+    let names: Vec<(&str, u64)> =
+        jobs.iter().map(|job| (job["jobname"].as_str().unwrap(), job["groupid"].as_u64().unwrap())).collect();
+    let run = |group| [("mixed/readers", group), ("writers", group), ("scan", group + 1)];
+    assert_eq!(names, [run(0), run(2)].concat());
+    let ours = bench.json(&arguments);
+    let streams =
+        ours["phases"].as_array().unwrap().iter().flat_map(|phase| phase["streams"].as_array().unwrap());
+    for (job, stream) in jobs.iter().zip(streams) {
+        for (direction, requests, bytes) in
+            [("read", "reads", "read_bytes"), ("write", "writes", "written_bytes")]
+        {
+            let of = &job[direction];
+            assert_eq!((&of["total_ios"], &of["io_bytes"]), (&stream[requests], &stream[bytes]));
+            let share = if stream[requests] == 0 { 0.0 } else { 100.0 };
+            assert_eq!(of["bw_agg"], share);
+        }
+        let bs = if job["jobname"] == "mixed/readers" { "4k" } else { "64k" };
+        assert_eq!((&job["job options"]["bs"], &job["error"]), (&bs.into(), &0.into()));
+    }
+}
+
+#[test]
 fn script_of_fio_finds_our_percentiles() {
     const SCRIPT: &str = "fio_jsonplus_clat2csv";
     if Command::new(SCRIPT).arg("--help").output().is_err() {

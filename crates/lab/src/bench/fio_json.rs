@@ -4,22 +4,26 @@
 //! clat_ns: service time    lat_ns: response time    bins: { upper bound of a bucket: requests }
 //! ```
 //! # Scope and limits
-//! The run is one job. Keys of figures that are not measured are left out: `majflt`, `minflt`, depths over time. Discards are
-//! `trim`, flushes are `sync`. fio has no place for writes of zeroes. Percentiles are those of our own figures: the upper bound
-//! of a bucket of 0.1 %, where fio's buckets are 1.6 % wide.
+//! A stream of a phase is a job, with all its threads, and each run of a phase is a group (`groupid`), as behind fio's
+//! `stonewall`. Keys of figures that are not measured are left out: `majflt`, `minflt`, depths over time. Discards are `trim`,
+//! flushes are `sync`. fio has no place for writes of zeroes. Percentiles are those of our own figures: the upper bound of a
+//! bucket of 0.1 %, where fio's buckets are 1.6 % wide.
 //!
 //! # References
 //! fio's HOWTO, sections *Interpreting the output* and *JSON+ output*, and `stat.c`, version 3.33.
 
-use seeklab_bench::{Interval, Measurement, Part};
+use seeklab_bench::target::TargetKind;
+use seeklab_bench::{Interval, Part, Totals};
 use seeklab_core::statistics::{Distribution, Moments};
 use seeklab_core::{ByteSize, Duration, Operation, Ratio};
 use seeklab_workloads::WorkloadSpec;
 use seeklab_workloads::synthetic::{SizeSpec, SyntheticSpec};
 use serde_json::{Map, Value, json};
 
-use super::BenchOptions;
-use super::figures::BenchFigures;
+use super::figures::LoadFigures;
+use super::phase::PhaseRun;
+use super::{BenchOptions, StreamOptions};
+use crate::output::VERSION;
 use crate::workload::ResolvedWorkload;
 
 /// Percentiles that fio prints unless others are requested.
@@ -32,107 +36,198 @@ const CLASSES: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
 /// Error number of a job with failed requests: `EIO`.
 const FAILED: i32 = 5;
 
-/// The document of a measurement under a workload.
-pub(super) fn document(figures: &BenchFigures, options: &BenchOptions, measurement: &Measurement) -> Value {
-    let totals = &measurement.totals;
-    let part = &totals.part;
-    let elapsed = totals.elapsed();
-    let elapsed_ms = (elapsed.as_ns() + 500_000) / 1_000_000;
+/// A stream of a phase, which is a job of fio.
+struct Job<'a> {
+    options: &'a BenchOptions,
+    run: &'a PhaseRun,
+    /// Number of the stream in its phase.
+    index: usize,
+}
+
+/// The document of a measurement.
+pub(super) fn document(options: &BenchOptions, runs: &[PhaseRun]) -> Value {
     #[expect(clippy::disallowed_methods, reason = "the document has the date")]
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let mut job = json!({
-        "jobname": figures.workload,
-        "groupid": 0,
-        "error": if part.failed > 0 { FAILED } else { 0 },
-        "eta": 0,
-        "elapsed": elapsed_ms.div_ceil(1000),
-        "job options": job_options(figures, options),
+    let jobs = runs.iter().enumerate().flat_map(|(group, run)| {
+        (0..run.streams.len()).map(move |index| Job { options, run, index }.document(group))
     });
-    let fields = job.as_object_mut().expect("it was made as one");
-    let directions = [("read", Operation::Read), ("write", Operation::Write), ("trim", Operation::Discard)];
-    for (name, op) in directions {
-        fields.insert(name.to_owned(), direction(op, measurement, elapsed));
-    }
-    let flushes = &part.operations[Operation::Flush as usize];
-    let sync = json!({ "total_ios": flushes.requests, "lat_ns": times(&flushes.response, true) });
-    fields.insert("sync".to_owned(), sync);
-    fields.insert("job_runtime".to_owned(), json!(elapsed_ms));
-    if let Some(cost) = &totals.cost {
-        let pct = |time: Duration| 100.0 * time.as_s() / elapsed.as_s().max(1e-9);
-        fields.insert("usr_cpu".to_owned(), json!(pct(cost.user)));
-        fields.insert("sys_cpu".to_owned(), json!(pct(cost.kernel)));
-        fields.insert("ctx".to_owned(), json!(cost.waits + cost.preemptions));
-    } else {
-        fields.insert("usr_cpu".to_owned(), json!(0.0));
-        fields.insert("sys_cpu".to_owned(), json!(0.0));
-    }
-    classes(&part.response()).into_iter().for_each(|(name, shares)| {
-        fields.insert(name.to_owned(), Value::Object(shares));
-    });
-    if part.errors() > 0 {
-        fields.insert("total_err".to_owned(), json!(part.errors()));
-        fields.insert("first_error".to_owned(), json!(FAILED));
-    }
     json!({
-        "fio version": format!("fio-3.33, written by {}", figures.version),
+        "fio version": format!("fio-3.33, written by {VERSION}"),
         "timestamp": now.as_secs(),
         "timestamp_ms": now.as_millis() as u64,
-        "jobs": [job],
+        "jobs": jobs.collect::<Vec<Value>>(),
     })
 }
 
-/// The options with which fio would make the load, as far as it has them.
-fn job_options(figures: &BenchFigures, options: &BenchOptions) -> Map<String, Value> {
-    let phase = &options.phases[0];
-    let (stream, target) = (&phase.streams[0], &options.targets[0]);
-    let mut job = Map::new();
-    let mut set = |name: &str, value: String| job.insert(name.to_owned(), Value::String(value));
-    set("name", stream.workload.name().to_owned());
-    set("ioengine", figures.target_kind.unwrap_or_default().to_owned());
-    set("filename", target.address.clone());
-    let depth = figures.outstanding_max.div_ceil(figures.threads);
-    set("iodepth", depth.to_string());
-    set("numjobs", figures.threads.to_string());
-    set("direct", if target.buffered { "0" } else { "1" }.to_owned());
-    if let Some(duration) = phase.duration {
-        set("runtime", format!("{}us", duration.as_ns() / 1000));
-    }
-    let load = &figures.load;
-    let (reads, writes) = (load.reads > 0, load.writes > 0);
-    if let Some(ResolvedWorkload { spec: WorkloadSpec::Synthetic(spec), .. }) = stream.workload.workload() {
-        set("rw", pattern(spec).to_owned());
-        set("rwmixread", format!("{:.0}", spec.read.as_f64() * 100.0));
-        match &spec.size {
-            Some(SizeSpec::Fixed(size)) => {
-                set("bs", in_units(*size));
-            }
-            Some(SizeSpec::Mix(sizes)) => {
-                let sum: f64 = sizes.iter().map(|one| f64::from(one.weight)).sum();
-                let part = |size, weight: f64| format!("{}/{:.0}", in_units(size), 100.0 * weight / sum);
-                let parts: Vec<String> =
-                    sizes.iter().map(|one| part(one.size, f64::from(one.weight))).collect();
-                set("bssplit", parts.join(":"));
-                set("bs", mean_size(figures));
-            }
-            _ => {
-                set("bs", mean_size(figures));
-            }
+impl Job<'_> {
+    fn document(&self, group: usize) -> Value {
+        let totals = self.totals();
+        let part = &totals.part;
+        let elapsed = totals.elapsed();
+        let elapsed_ms = (elapsed.as_ns() + 500_000) / 1_000_000;
+        let mut job = json!({
+            "jobname": self.name(),
+            "groupid": group,
+            "error": if part.failed > 0 { FAILED } else { 0 },
+            "eta": 0,
+            "elapsed": elapsed_ms.div_ceil(1000),
+            "job options": self.job_options(),
+        });
+        let fields = job.as_object_mut().expect("it was made as one");
+        let directions =
+            [("read", Operation::Read), ("write", Operation::Write), ("trim", Operation::Discard)];
+        for (name, op) in directions {
+            fields.insert(name.to_owned(), self.direction(op));
         }
-    } else {
-        set(
-            "rw",
-            if !writes {
-                "randread"
-            } else if !reads {
-                "randwrite"
-            } else {
-                "randrw"
-            }
-            .to_owned(),
-        );
-        set("bs", mean_size(figures));
+        let flushes = &part.operations[Operation::Flush as usize];
+        let sync = json!({ "total_ios": flushes.requests, "lat_ns": times(&flushes.response, true) });
+        fields.insert("sync".to_owned(), sync);
+        fields.insert("job_runtime".to_owned(), json!(elapsed_ms));
+        if let Some(cost) = &totals.cost {
+            let pct = |time: Duration| 100.0 * time.as_s() / elapsed.as_s().max(1e-9);
+            fields.insert("usr_cpu".to_owned(), json!(pct(cost.user)));
+            fields.insert("sys_cpu".to_owned(), json!(pct(cost.kernel)));
+            fields.insert("ctx".to_owned(), json!(cost.waits + cost.preemptions));
+        } else {
+            fields.insert("usr_cpu".to_owned(), json!(0.0));
+            fields.insert("sys_cpu".to_owned(), json!(0.0));
+        }
+        classes(&part.response()).into_iter().for_each(|(name, shares)| {
+            fields.insert(name.to_owned(), Value::Object(shares));
+        });
+        if part.errors() > 0 {
+            fields.insert("total_err".to_owned(), json!(part.errors()));
+            fields.insert("first_error".to_owned(), json!(FAILED));
+        }
+        job
     }
-    job
+
+    fn stream(&self) -> &StreamOptions {
+        &self.run.options(self.options).streams[self.index]
+    }
+
+    fn totals(&self) -> &Totals {
+        &self.run.measurement.streams[self.index]
+    }
+
+    /// Its workload if it is the only job and no job of fio, or the name of its stream, which the phase tells apart from others.
+    fn name(&self) -> String {
+        let stream = self.stream();
+        if self.options.is_one_stream() && stream.workload.workload().is_some() {
+            return stream.workload.name().to_owned();
+        }
+        let all = self.options.phases.iter().flat_map(|phase| &phase.streams);
+        let phase = self.run.options(self.options);
+        match all.filter(|other| other.name == stream.name).count() {
+            1 => stream.name.clone(),
+            _ if phase.streams.len() == 1 => phase.name.clone(),
+            _ => format!("{}/{}", phase.name, stream.name),
+        }
+    }
+
+    /// The options with which fio would make the load, as far as it has them.
+    fn job_options(&self) -> Map<String, Value> {
+        let (stream, of_stream) = (self.stream(), &self.run.streams[self.index]);
+        let target = &self.options.targets[stream.target];
+        let mut job = Map::new();
+        let mut set = |name: &str, value: String| job.insert(name.to_owned(), Value::String(value));
+        set("name", self.name());
+        set("ioengine", TargetKind::of(&target.address).0.name.to_owned());
+        set("filename", target.address.clone());
+        set("iodepth", of_stream.room().div_ceil(stream.threads).to_string());
+        set("numjobs", stream.threads.to_string());
+        set("direct", if target.buffered { "0" } else { "1" }.to_owned());
+        if let Some(duration) = self.run.options(self.options).duration {
+            set("runtime", format!("{}us", duration.as_ns() / 1000));
+        }
+        let load = LoadFigures::of(self.totals());
+        if let Some(ResolvedWorkload { spec: WorkloadSpec::Synthetic(spec), .. }) = stream.workload.workload()
+        {
+            set("rw", pattern(spec).to_owned());
+            set("rwmixread", format!("{:.0}", spec.read.as_f64() * 100.0));
+            match &spec.size {
+                Some(SizeSpec::Fixed(size)) => {
+                    set("bs", in_units(*size));
+                }
+                Some(SizeSpec::Mix(sizes)) => {
+                    let sum: f64 = sizes.iter().map(|one| f64::from(one.weight)).sum();
+                    let part = |size, weight: f64| format!("{}/{:.0}", in_units(size), 100.0 * weight / sum);
+                    let parts: Vec<String> =
+                        sizes.iter().map(|one| part(one.size, f64::from(one.weight))).collect();
+                    set("bssplit", parts.join(":"));
+                    set("bs", mean_size(&load));
+                }
+                _ => {
+                    set("bs", mean_size(&load));
+                }
+            }
+        } else {
+            let rw = match (load.reads > 0, load.writes > 0) {
+                (_, false) => "randread",
+                (false, true) => "randwrite",
+                (true, true) => "randrw",
+            };
+            set("rw", rw.to_owned());
+            set("bs", mean_size(&load));
+        }
+        job
+    }
+
+    /// Figures of one direction.
+    fn direction(&self, op: Operation) -> Value {
+        let of = |part: &Part| {
+            let direction = &part.operations[op as usize];
+            (direction.requests, direction.bytes)
+        };
+        let (part, elapsed) = (&self.totals().part, self.totals().elapsed());
+        let (requests, bytes) = of(part);
+        let seconds = elapsed.as_s().max(1e-9);
+        let times_of = &part.operations[op as usize];
+        let (mut rates, mut amounts) = (Moments::default(), Moments::default());
+        let intervals = &self.run.measurement.intervals;
+        // The last interval may be cut.
+        let whole = intervals.len().saturating_sub(1);
+        for Interval { streams, .. } in intervals.iter().take(whole).filter(|_| requests > 0) {
+            let part = &streams[self.index];
+            let length_s = part.until.saturating_since(part.from).as_s().max(1e-9);
+            let (requests, bytes) = of(part);
+            rates.record(requests as f64 / length_s);
+            amounts.record(bytes as f64 / 1024.0 / length_s);
+        }
+        let whole_of = |value: Option<f64>| value.unwrap_or(0.0) as u64;
+        let bytes_per_second = bytes as f64 / seconds;
+        json!({
+            "io_bytes": bytes,
+            "io_kbytes": bytes / 1024,
+            "bw_bytes": bytes_per_second as u64,
+            "bw": (bytes_per_second / 1024.0) as u64,
+            "iops": requests as f64 / seconds,
+            "runtime": if requests > 0 { (elapsed.as_ns() + 500_000) / 1_000_000 } else { 0 },
+            "total_ios": requests,
+            "short_ios": 0,
+            "drop_ios": 0,
+            "slat_ns": times(&Distribution::default(), false),
+            "clat_ns": times(&times_of.service, true),
+            "lat_ns": times(&times_of.response, true),
+            "bw_min": whole_of(amounts.min()),
+            "bw_max": whole_of(amounts.max()),
+            "bw_agg": if requests > 0 { self.share_of_group(op) } else { 0.0 },
+            "bw_mean": amounts.mean().unwrap_or(0.0),
+            "bw_dev": amounts.standard_deviation().unwrap_or(0.0),
+            "bw_samples": amounts.count(),
+            "iops_min": whole_of(rates.min()),
+            "iops_max": whole_of(rates.max()),
+            "iops_mean": rates.mean().unwrap_or(0.0),
+            "iops_stddev": rates.standard_deviation().unwrap_or(0.0),
+            "iops_samples": rates.count(),
+        })
+    }
+
+    /// Share of the bytes of the group, in percent.
+    fn share_of_group(&self, op: Operation) -> f64 {
+        let bytes = |part: &Part| part.operations[op as usize].bytes as f64;
+        100.0 * bytes(&self.totals().part) / bytes(&self.run.measurement.totals.part).max(1.0)
+    }
 }
 
 /// fio's name of the pattern of a synthetic load.
@@ -160,58 +255,9 @@ fn in_units(size: ByteSize) -> String {
 }
 
 /// Mean size of the requests, in whole bytes.
-fn mean_size(figures: &BenchFigures) -> String {
-    let load = &figures.load;
+fn mean_size(load: &LoadFigures) -> String {
     let bytes = (load.read_bytes + load.written_bytes) / (load.reads + load.writes).max(1);
     in_units(ByteSize::from_bytes(bytes))
-}
-
-/// Figures of one direction.
-fn direction(op: Operation, measurement: &Measurement, elapsed: Duration) -> Value {
-    let of = |part: &Part| {
-        let direction = &part.operations[op as usize];
-        (direction.requests, direction.bytes)
-    };
-    let part = &measurement.totals.part;
-    let (requests, bytes) = of(part);
-    let seconds = elapsed.as_s().max(1e-9);
-    let times_of = &part.operations[op as usize];
-    let (mut rates, mut amounts) = (Moments::default(), Moments::default());
-    // The last interval may be cut.
-    let whole = measurement.intervals.len().saturating_sub(1);
-    for Interval { part, .. } in measurement.intervals.iter().take(whole).filter(|_| requests > 0) {
-        let length_s = part.until.saturating_since(part.from).as_s().max(1e-9);
-        let (requests, bytes) = of(part);
-        rates.record(requests as f64 / length_s);
-        amounts.record(bytes as f64 / 1024.0 / length_s);
-    }
-    let whole_of = |value: Option<f64>| value.unwrap_or(0.0) as u64;
-    let bytes_per_second = bytes as f64 / seconds;
-    json!({
-        "io_bytes": bytes,
-        "io_kbytes": bytes / 1024,
-        "bw_bytes": bytes_per_second as u64,
-        "bw": (bytes_per_second / 1024.0) as u64,
-        "iops": requests as f64 / seconds,
-        "runtime": if requests > 0 { (elapsed.as_ns() + 500_000) / 1_000_000 } else { 0 },
-        "total_ios": requests,
-        "short_ios": 0,
-        "drop_ios": 0,
-        "slat_ns": times(&Distribution::default(), false),
-        "clat_ns": times(&times_of.service, true),
-        "lat_ns": times(&times_of.response, true),
-        "bw_min": whole_of(amounts.min()),
-        "bw_max": whole_of(amounts.max()),
-        "bw_agg": if requests > 0 { 100.0 } else { 0.0 },
-        "bw_mean": amounts.mean().unwrap_or(0.0),
-        "bw_dev": amounts.standard_deviation().unwrap_or(0.0),
-        "bw_samples": amounts.count(),
-        "iops_min": whole_of(rates.min()),
-        "iops_max": whole_of(rates.max()),
-        "iops_mean": rates.mean().unwrap_or(0.0),
-        "iops_stddev": rates.standard_deviation().unwrap_or(0.0),
-        "iops_samples": rates.count(),
-    })
 }
 
 /// Figures of times, with percentiles and bins if there are any times.

@@ -106,7 +106,7 @@ pub struct BenchResult {
     pub figures: BenchFigures,
     /// The same, with plots.
     pub page: Page,
-    /// The same as fio 3 writes it (`json+`); null of several streams.
+    /// The same as fio 3 writes it (`json+`): a job for each stream of each run of a phase.
     pub fio: Value,
     /// Failure to write the trace or the folder.
     pub write_failure: Option<Failure>,
@@ -248,10 +248,7 @@ fn run(
     figures.counters = counted.as_ref().map(|(options, counters)| CounterFigures::of(options, counters));
     let counted = counted.as_ref().map(|(_, counters)| counters);
     let page = page::page(options, &figures, &measured.phases, counted);
-    let fio = match options.is_one_stream() && measured.phases.len() == 1 {
-        true => fio_json::document(&figures, options, &measured.phases[0].measurement),
-        false => Value::Null,
-    };
+    let fio = fio_json::document(options, &measured.phases);
     let targets = MeasuredTargets::new(targets);
     Ok(BenchResult { figures, page, fio, write_failure, failure, targets })
 }
