@@ -9,6 +9,7 @@
 //! | addresses of the law | mean distance between consecutive requests over that of the requests of the law | 0.8 to 1.25 |
 //! | sizes of the law | mean length of the requests over that of the requests of the law | within 10 % of 1 |
 //! | operations of the law | share of reads less that of the requests of the law | within 0.1 of 0 |
+//! | writes of the law | share of the requests that are writes into a buffer that empties in idle times, if the law is that of a full buffer | 0 |
 //! | no faults | share of the requests that a fault struck | 0 |
 //! | limits in the steady state | time until the burst of a limit has run out over the time of the load | at most 0.1 |
 
@@ -59,6 +60,8 @@ pub enum AssumptionKind {
     SizesOfTheLaw,
     /// As many requests are reads as of those that the law was made from.
     OperationsOfTheLaw,
+    /// No write goes into a buffer that empties in idle times, which a law of closed runs lacks.
+    WritesOfTheLaw,
     /// No request is struck by a fault.
     NoFaults,
     /// The load outlasts the bursts of the limits.
@@ -76,6 +79,7 @@ impl AssumptionKind {
             Self::AddressesOfTheLaw => "addresses_of_the_law",
             Self::SizesOfTheLaw => "sizes_of_the_law",
             Self::OperationsOfTheLaw => "operations_of_the_law",
+            Self::WritesOfTheLaw => "writes_of_the_law",
             Self::NoFaults => "no_faults",
             Self::LimitsInSteadyState => "limits_in_steady_state",
         }
@@ -95,6 +99,9 @@ impl AssumptionKind {
             }
             Self::SizesOfTheLaw => "mean length of the requests over that of the requests of the law",
             Self::OperationsOfTheLaw => "share of reads less that of the requests of the law",
+            Self::WritesOfTheLaw => {
+                "share of the writes into a buffer that empties in idle times, where the law is that of a full one,"
+            }
             Self::NoFaults => "share of the requests that a fault struck",
             Self::LimitsInSteadyState => {
                 "time until the burst of a limit has run out over the time of the load"
@@ -108,7 +115,7 @@ impl Method {
     pub const fn relies_on(self, kind: AssumptionKind) -> bool {
         match kind {
             AssumptionKind::PoissonArrivals => {
-                matches!(self, Self::Mg1 | Self::DepartureChain | Self::BirthDeath)
+                matches!(self, Self::Mg1 | Self::DepartureChain | Self::BirthDeath | Self::BufferedWrites)
             }
             // The recursion takes arrivals and service times as they are, and a closed load has no arrivals.
             AssumptionKind::StationaryArrivals
@@ -119,6 +126,7 @@ impl Method {
             AssumptionKind::AddressesOfTheLaw
             | AssumptionKind::SizesOfTheLaw
             | AssumptionKind::OperationsOfTheLaw
+            | AssumptionKind::WritesOfTheLaw
             | AssumptionKind::NoFaults
             | AssumptionKind::LimitsInSteadyState => true,
         }
@@ -271,6 +279,11 @@ pub fn requests_of_the_law(requests: RequestShape, law: RequestShape) -> [Assump
     ]
 }
 
+/// Share of the requests that are writes into a buffer, of a law that has only full buffers.
+pub fn writes_of_the_law(share: f64) -> Assumption {
+    Assumption { kind: AssumptionKind::WritesOfTheLaw, figure: share, min: 0.0, max: 0.0 }
+}
+
 /// Share of the requests that a fault struck.
 pub fn no_faults(struck: u64, requests: u64) -> Assumption {
     let share = if requests == 0 { 0.0 } else { struck as f64 / requests as f64 };
@@ -371,7 +384,7 @@ mod tests {
     fn faults_and_bursts_of_limits_are_named() {
         assert!(no_faults(0, 10).holds() && !no_faults(1, 1_000).holds());
         let mut law = ServiceLaw::of_server(LawOrigin::Exact, ServiceTimes::constant(0.001));
-        law.limits.push(RateLimit { requests_per_s: 100.0, burst_requests: 1_000.0 });
+        law.limits.push(RateLimit { requests_per_s: 100.0, burst_requests: 1_000.0, share: 1.0 });
         assert_eq!(limits_in_steady_state(&law, 100.0, 60.0), None);
         // 50 requests a second more than the limit use up the burst in 20 s.
         let found = limits_in_steady_state(&law, 150.0, 60.0).unwrap();

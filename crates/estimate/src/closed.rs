@@ -13,16 +13,21 @@ use seeklab_devices::service_law::ServiceLaw;
 use crate::error::{EstimateError, check_not_negative, check_positive};
 use crate::method::{Estimate, Method, Quantiles, SHARES};
 use crate::moments::ServiceMoments;
-use crate::queueing::{Population, Steady, finite_departures, finite_population, finite_source};
+use crate::queueing::{
+    Population, Steady, finite_departures, finite_population, finite_source, sum_quantiles_s,
+};
 
 /// Estimate of a closed population.
 ///
 /// # Errors
-/// No members, or a negative think time.
+/// No members, a negative think time, or neither think times nor service times.
 pub fn closed(population: Population, law: &ServiceLaw) -> Result<Estimate, EstimateError> {
     let Population { members, think_mean_s } = population;
     check_positive("members", f64::from(members))?;
     check_not_negative("think_mean_s", think_mean_s)?;
+    if think_mean_s <= 0.0 && law.points.iter().all(|point| point.service.mean_s() <= 0.0) {
+        return Err(EstimateError::WithoutService);
+    }
     let saturation = law.saturation_per_s();
     let members_f = f64::from(members);
     let rate = |n: u32| (1.0 / law.mean_s(f64::from(n))).min(saturation);
@@ -36,9 +41,11 @@ pub fn closed(population: Population, law: &ServiceLaw) -> Result<Estimate, Esti
         Some(times) if method == Method::Closed => {
             Some(SHARES.map(|share| times.quantile_s(share)) as Quantiles)
         }
-        None if method == Method::Closed && members == 1 => {
-            Some(SHARES.map(|share| law.points[0].service.quantile_s(share)))
-        }
+        None if method == Method::Closed && is_one_server_in_order(law) => match members {
+            1 => Some(SHARES.map(|share| law.points[0].service.quantile_s(share))),
+            // A request waits for those of all other members, of which the first begins when it arrives.
+            _ => Some(sum_quantiles_s(&law.points[law.points.len() - 1].service, members, SHARES)),
+        },
         _ => None,
     };
     let outstanding = steady.outstanding_mean.max(1.0).min(members_f);
@@ -49,6 +56,11 @@ pub fn closed(population: Population, law: &ServiceLaw) -> Result<Estimate, Esti
         saturation_per_s: saturation.is_finite().then_some(saturation),
         ..Estimate::of_means(method, service, steady)
     })
+}
+
+/// Returns true if each request waits for those that arrived before, and nothing else holds it.
+fn is_one_server_in_order(law: &ServiceLaw) -> bool {
+    law.servers <= 1.0 && law.in_order && law.limits.is_empty() && law.buffered_writes.is_none()
 }
 
 /// Members that are followed from departure to departure, at most.

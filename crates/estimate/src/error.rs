@@ -6,8 +6,8 @@
 pub enum EstimateError {
     /// Arrivals exceed the rate that the device sustains, so its queue grows without end.
     #[error(
-        "{arrivals_per_s:.6} requests arrive per second, and the device completes at most \
-         {saturation_per_s:.6} per second: its queue grows without end"
+        "{arrivals_per_s:.3} requests arrive per second, and the device completes at most \
+         {saturation_per_s:.3} per second: its queue grows without end"
     )]
     Overload {
         /// Arrivals per second.
@@ -39,14 +39,25 @@ pub enum EstimateError {
         /// Requests found.
         requests: u64,
     },
+    /// Requests take no time, so a population without think time has no rate.
+    #[error("the device answers at once, so a closed load without think time has no rate")]
+    WithoutService,
+    /// The method gives no such figure for the load.
+    #[error("`{method}` gives no {figure} for this load")]
+    WithoutFigure {
+        /// Name of the method.
+        method: &'static str,
+        /// Name of the figure.
+        figure: &'static str,
+    },
     /// The figure exceeds its bound at any load.
-    #[error("exceeds {bound:.6} at any load")]
+    #[error("exceeds {bound:?} at any load")]
     AlwaysExceeded {
         /// The bound.
         bound: f64,
     },
     /// The figure stays within its bound at any load.
-    #[error("stays within {bound:.6} at any load")]
+    #[error("stays within {bound:?} at any load")]
     NeverReached {
         /// The bound.
         bound: f64,

@@ -370,7 +370,7 @@ mod tests {
     #[test]
     fn limits_bound_the_load_and_hold_requests_up() {
         let mut law = ServiceLaw::of_server(LawOrigin::Exact, ServiceTimes::constant(0.001));
-        law.limits.push(RateLimit { requests_per_s: 100.0, burst_requests: 1.0 });
+        law.limits.push(RateLimit { requests_per_s: 100.0, burst_requests: 1.0, share: 1.0 });
         assert_eq!(
             open_poisson(100.0, &law).unwrap_err(),
             EstimateError::Overload { arrivals_per_s: 100.0, saturation_per_s: 100.0 }

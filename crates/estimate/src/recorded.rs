@@ -186,12 +186,9 @@ pub fn recorded(load: RecordedLoad, law: &ServiceLaw) -> Result<Estimate, Estima
     let arrivals_per_s = load.arrivals_per_s();
     responses_s.sort_unstable_by(f64::total_cmp);
     let quantile = |share: f64| responses_s[((share * count) as usize).min(responses_s.len() - 1)];
-    let (method, saturation_per_s) = if depends_on_queue(law) {
-        (Method::LindleyReordered, law.service_rate_per_s())
-    } else {
-        let ratios = law.points.iter().map(|point| point.service.mean_s() / law.mean_s(1.0));
-        (Method::Lindley, 1.0 / (service.mean_s * ratios.fold(1.0, f64::min)))
-    };
+    let method = if depends_on_queue(law) { Method::LindleyReordered } else { Method::Lindley };
+    // Services of the run may have idle times between them, in which a buffer empties.
+    let saturation_per_s = law.saturation_per_s();
     let steady = Steady {
         throughput_per_s: arrivals_per_s,
         utilisation: (arrivals_per_s * service.mean_s / law.servers).min(1.0),

@@ -23,6 +23,12 @@ use crate::recorded_service::RecordedService;
 /// Numbers outstanding at which laws are sampled.
 pub const OUTSTANDING: [u32; 9] = [1, 2, 3, 4, 8, 16, 32, 64, 128];
 
+/// Numbers outstanding up to which a law is sampled at most, if the rate grows with them.
+const OUTSTANDING_MAX: u32 = 4_096;
+
+/// Growth of the rate with twice as many outstanding from which on it counts as growing.
+const GROWING: f64 = 1.8;
+
 /// Part of a run that fills buffers and queues and is left out: a quarter.
 const WARM_UP: usize = 4;
 
@@ -37,7 +43,7 @@ const OVERTAKEN: f64 = 0.01;
 const IDLE_SERVICES: f64 = 3.0;
 
 /// Samples the service law of the devices that `build` makes, for these requests in their order, at the numbers
-/// outstanding of [`OUTSTANDING`] and `also`.
+/// outstanding of [`OUTSTANDING`] and `also`, and at twice as many again while the rate grows with them.
 ///
 /// # Errors
 /// Fewer than 8 requests, or requests that the device refuses.
@@ -57,6 +63,15 @@ pub fn sample_law(
     let mut runs = Vec::with_capacity(levels.len());
     for level in &levels {
         runs.push(Run::closed(build, requests, *level)?);
+    }
+    // A device that still takes more at a time, such as a delay, has no highest rate among these.
+    while let (Some(deepest), [.., before, last]) = (levels.last().copied(), &runs[..])
+        && levels[levels.len() - 2] * 2 == deepest
+        && mean(&before.between_s) >= GROWING * mean(&last.between_s)
+        && deepest * 2 <= most.min(OUTSTANDING_MAX)
+    {
+        runs.push(Run::closed(build, requests, deepest * 2)?);
+        levels.push(deepest * 2);
     }
     let alone_s = mean(&runs[0].between_s);
     let idle = Run::thinking(build, requests, Duration::from_ms_f64(alone_s * 1e3 * IDLE_SERVICES))?;

@@ -67,6 +67,56 @@ fn estimate_of_a_plain_load_agrees_and_nothing_is_broken() {
 }
 
 #[test]
+fn preset_with_writes_behind_a_buffer_agrees() {
+    let bench = Bench::new();
+    // Exponential sizes, 67 % reads: the write buffer empties between arrivals.
+    let load = "random,poisson=60/s,requests=20000";
+    for device in ["cheetah-36es", "nearline-7200"] {
+        let check = check(&bench, &[device, "-w", load]);
+        assert_eq!(check["estimate"]["method"], "buffered_writes", "{check:#}");
+        let difference = check["response_mean_difference_pct"].as_f64().unwrap();
+        // A law of closed runs is more than 20 % off.
+        assert!(difference.abs() < 10.0, "{device}: {difference}");
+    }
+    let part = "random,size=4KiB,poisson=60/s,requests=20000,address.start=10%,address.end=30%";
+    let check = check(&bench, &["cheetah-36es", "-w", part]);
+    let difference = check["response_mean_difference_pct"].as_f64().unwrap();
+    assert!(difference.abs() < 10.0, "{difference}");
+}
+
+#[test]
+fn writes_that_no_buffer_may_hold_are_estimated_as_such() {
+    let bench = Bench::new();
+    let load = "random,size=8KiB,read=50%,poisson=40/s,fua=100%,requests=20000";
+    let forced = check(&bench, &["cheetah-36es", "-w", load]);
+    let difference = forced["response_mean_difference_pct"].as_f64().unwrap();
+    assert!(difference.abs() < 6.0, "{difference}");
+    assert!(broken(&forced).is_empty(), "{forced:#}");
+    // Beside writes that a buffer holds, and with flushes, no law is known, and the check says so.
+    for (device, part) in
+        [("cheetah-36es", "fua=50%"), ("nearline-7200", "flush_every=10"), ("cheetah-36es", "sequential=50%")]
+    {
+        let load = format!("random,size=8KiB,read=50%,poisson=40/s,requests=5000,{part}");
+        let check = check(&bench, &[device, "-w", &load]);
+        assert!(broken(&check).contains(&"writes_of_the_law"), "{device} {part}: {check:#}");
+    }
+}
+
+#[test]
+fn limit_on_writes_that_is_exceeded_is_agreed_on() {
+    let bench = Bench::new();
+    bench.write(
+        "writes.toml",
+        "kind = 'limit'\nof = 'writes'\n[[requests]]\nrate = '100/s'\nburst = 10\n[device]\nkind = 'constant'\n\
+         capacity_blocks = 100000\nblock_size = '512B'\nservice_time = '1ms'\n",
+    );
+    // 150 writes a second, of which 100 pass: reads do not pile up.
+    let check =
+        check(&bench, &["writes.toml", "-w", "random,size=4KiB,read=50%,poisson=300/s,requests=5000"]);
+    assert_eq!(check["agrees"], true, "{check:#}");
+}
+
+#[test]
 fn bursts_in_place_of_poisson_arrivals_are_named() {
     let bench = Bench::new();
     let (mut draws, mut now) = (Draws(1), 0);

@@ -59,6 +59,7 @@ impl DeviceKind for Definition {
         let limit = |bucket: &TokenBucket, units_of_request: f64| RateLimit {
             requests_per_s: bucket.units_per_s() / units_of_request,
             burst_requests: bucket.burst() as f64 / units_of_request,
+            share,
         };
         if share > 0.0 {
             law.limits.extend(buckets.requests.iter().map(|bucket| limit(bucket, share)));

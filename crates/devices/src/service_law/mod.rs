@@ -59,6 +59,8 @@ pub struct RateLimit {
     pub requests_per_s: f64,
     /// Requests that pass at once after a pause.
     pub burst_requests: f64,
+    /// Share of the requests of the demand that count and are held.
+    pub share: f64,
 }
 
 impl RateLimit {
@@ -144,6 +146,15 @@ impl ServiceLaw {
         greatest.fold(0.0, f64::max)
     }
 
+    /// Share of the requests that pile up beyond the highest sustained rate: those that its limit holds, or all.
+    pub fn saturating_share(&self) -> f64 {
+        let least =
+            self.limits.iter().min_by(|one, other| one.requests_per_s.total_cmp(&other.requests_per_s));
+        least
+            .filter(|limit| limit.requests_per_s < self.service_rate_per_s())
+            .map_or(1.0, |limit| limit.share)
+    }
+
     /// Highest sustained rate of completions per second, with its limits.
     pub fn saturation_per_s(&self) -> f64 {
         self.limits.iter().map(|limit| limit.requests_per_s).fold(self.service_rate_per_s(), f64::min)
@@ -181,8 +192,13 @@ mod tests {
     fn saturation_is_the_least_of_service_and_limits() {
         let mut law = law();
         assert!((law.saturation_per_s() - 250.0).abs() < 1e-9);
-        law.limits.push(RateLimit { requests_per_s: 100.0, burst_requests: 50.0 });
+        law.limits.push(RateLimit { requests_per_s: 100.0, burst_requests: 50.0, share: 1.0 });
         assert_eq!(law.saturation_per_s(), 100.0);
+        assert_eq!(law.saturating_share(), 1.0);
+        law.limits[0].share = 0.5;
+        assert_eq!(law.saturating_share(), 0.5);
+        law.limits.push(RateLimit { requests_per_s: 300.0, burst_requests: 1.0, share: 0.1 });
+        assert_eq!(law.saturating_share(), 0.5);
         assert_eq!(law.limits[0].burst_lasts(150.0), Some(Duration::from_ms(1_000)));
         assert_eq!(law.limits[0].burst_lasts(100.0), None);
     }
@@ -216,6 +232,7 @@ mod tests {
         assert_eq!(law.saturation_per_s(), 100.0);
         let writes = limit.replacen("'limit'", "'limit'\nof = 'writes'", 1);
         assert!(law_of(&format!("{writes}{SERVER}")).0.unwrap().limits.is_empty());
+        assert!(requests.share == 1.0 && bytes.share == 1.0);
     }
 
     #[test]

@@ -72,7 +72,7 @@ pub use mva::{NetworkMeans, Station, StationMeans, mean_value_analysis};
 pub use operational::{OperationalLaws, OperationalPass, Stay, operational_laws};
 pub use priorities::{PriorityClass, mg1_priorities};
 pub use reordered::{ReorderedTimes, reordered_response_times};
-pub use response_times::{ResponseTimes, mg1_response_times};
+pub use response_times::{ResponseTimes, mg1_response_times, sum_quantiles_s};
 
 use crate::error::{EstimateError, check_positive};
 

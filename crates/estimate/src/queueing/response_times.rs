@@ -36,15 +36,26 @@ pub struct ResponseTimes {
 }
 
 impl ResponseTimes {
-    /// Response time that a share of the requests does not exceed, in seconds. Beyond the grid the last value.
+    /// Response time that a share of the requests does not exceed, in seconds. Beyond the grid the tail is exponential, as that
+    /// of M/G/1 is.
     pub fn quantile_s(&self, share: f64) -> f64 {
         let place = self.cumulative.partition_point(|cumulative| *cumulative < share);
         let Some(up_to) = self.cumulative.get(place) else {
-            return self.step_s * (self.cumulative.len() - 1) as f64;
+            return self.step_s * ((self.cumulative.len() - 1) as f64 + self.steps_beyond(share));
         };
         let before = place.checked_sub(1).map_or(0.0, |before| self.cumulative[before]);
         let part = if *up_to > before { (share - before) / (up_to - before) } else { 1.0 };
         (self.step_s * (place as f64 - 0.5 + part)).max(0.0)
+    }
+
+    /// Steps behind the grid at which a share is reached, by the decay of the tail over the last quarter of the grid.
+    fn steps_beyond(&self, share: f64) -> f64 {
+        let last = self.cumulative.len() - 1;
+        let quarter = last / 4;
+        let left = |place: usize| 1.0 - self.cumulative[place];
+        let decay = (left(last - quarter) / left(last)).ln() / quarter as f64;
+        let steps = (left(last) / (1.0 - share)).ln() / decay;
+        if steps.is_finite() { steps } else { 0.0 }
     }
 
     /// A grid with these masses.
@@ -71,9 +82,49 @@ pub fn mg1_response_times(
     let step_s = (moments.mean_s / STEPS_IN_MEAN).max(service.longest_s() / STEPS_IN_LONGEST);
     let residual = residual_masses(service, step_s);
     let queue = queue_masses(steady.utilisation, &residual);
-    let masses = convolved(&queue, &service_masses(service, step_s));
+    let mut masses = convolved(&queue, &service_masses(service, step_s));
+    if queue.len() == STEPS_MAX {
+        // The sums behind lack the queue times that are beyond the grid.
+        masses.truncate(STEPS_MAX);
+    }
     Ok((steady, ResponseTimes::of(step_s, &masses)))
 }
+
+/// Steps of the grid of a sum in its mean.
+const STEPS_IN_SUM: f64 = 512.0;
+
+/// Terms of a sum on the grid at most. Deviations of a sum of more from its mean are those of this sum, scaled.
+const TERMS_MAX: u32 = 128;
+
+/// Time that a share of the sums of `terms` independent service times does not exceed, in seconds, for each share.
+pub fn sum_quantiles_s<const N: usize>(service: &ServiceTimes, terms: u32, shares: [f64; N]) -> [f64; N] {
+    let mean_of = |terms: u32| f64::from(terms) * service.mean_s();
+    if service.variance_s2() <= 0.0 {
+        return [mean_of(terms); N];
+    }
+    let on_grid = terms.min(TERMS_MAX);
+    let step_s = mean_of(on_grid) / STEPS_IN_SUM;
+    let (mut sum, mut power) = (vec![1.0], service_masses(service, step_s));
+    let mut left = on_grid;
+    loop {
+        if left % 2 == 1 {
+            sum = convolved(&sum, &power);
+        }
+        left /= 2;
+        if left == 0 {
+            break;
+        }
+        power = convolved(&power, &power);
+        let used = power.iter().rposition(|mass| *mass > NO_MASS).map_or(1, |last| last + 1);
+        power.truncate(used);
+    }
+    let times = ResponseTimes::of(step_s, &sum);
+    let scale = (f64::from(terms) / f64::from(on_grid)).sqrt();
+    shares.map(|share| mean_of(terms) + scale * (times.quantile_s(share) - mean_of(on_grid)))
+}
+
+/// Share that counts as none.
+const NO_MASS: f64 = 1e-12;
 
 /// Shares of a service time at the points of a grid.
 fn service_masses(service: &ServiceTimes, step_s: f64) -> Vec<f64> {
@@ -139,6 +190,32 @@ mod tests {
 
     fn close(found: f64, expected: f64, tolerance: f64) {
         assert!((found / expected - 1.0).abs() < tolerance, "{found} {expected}");
+    }
+
+    #[test]
+    fn sums_of_exponential_times_have_the_quantiles_of_erlang() {
+        // Erlang with 4 and 16 stages of mean 1: half of chi-squared with 8 and 32 degrees of freedom.
+        let exponential = ServiceTimes::Exponential { mean_s: 1.0 };
+        for (terms, median, p99) in [(4, 7.344, 20.090), (16, 31.336, 53.486)] {
+            let found = sum_quantiles_s(&exponential, terms, [0.5, 0.99]);
+            close(found[0], median / 2.0, 2e-3);
+            close(found[1], p99 / 2.0, 2e-3);
+        }
+        // 1,024 stages are nearly normal, with a deviation of 32.
+        let [median, p99] = sum_quantiles_s(&exponential, 1_024, [0.5, 0.99]);
+        close(median, 1_024.0, 3e-3);
+        close(p99, 1_024.0 + 2.326 * 32.0, 1e-2);
+        assert_eq!(sum_quantiles_s(&ServiceTimes::constant(0.5), 3, [0.1]), [1.5]);
+    }
+
+    #[test]
+    fn tails_beyond_the_grid_are_exponential() {
+        // M/M/1 at 99.9 %: the grid ends at some 2,048 mean service times, before the 90th percentile.
+        let service = ServiceTimes::Exponential { mean_s: 0.01 };
+        let (_, times) = mg1_response_times(99.9, &service).unwrap();
+        for share in [0.5, 0.9, 0.99, 0.999] {
+            close(times.quantile_s(share), mm1_response_quantile_s(99.9, 0.01, share).unwrap(), 0.01);
+        }
     }
 
     #[test]

@@ -82,7 +82,12 @@ impl FromStr for Bound {
 
 impl fmt::Display for Bound {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{}<={}", self.figure(), self.value)
+        // Of amounts that nobody writes out, the digits alone.
+        if (1e-6..1e15).contains(&self.value) {
+            write!(f, "{}<={}", self.figure(), self.value)
+        } else {
+            write!(f, "{}<={:e}", self.figure(), self.value)
+        }
     }
 }
 
@@ -95,6 +100,8 @@ mod tests {
         let bound: Bound = "response_p99_ms <= 20".parse().unwrap();
         assert_eq!((bound.figure(), bound.value(), bound.share()), ("response_p99_ms", 20.0, Some(0.99)));
         assert_eq!(bound.to_string(), "response_p99_ms<=20");
+        let huge: Bound = "response_p99_ms<=1e300".parse().unwrap();
+        assert_eq!(huge.to_string(), "response_p99_ms<=1e300");
         let of = |text: &str| text.parse::<Bound>().unwrap().share();
         assert_eq!((of("response_mean_ms<=1"), of("utilisation_pct<=80")), (None, None));
         assert_eq!((of("response_p50_ms<=1"), of("response_p999_ms<=1")), (Some(0.5), Some(0.999)));

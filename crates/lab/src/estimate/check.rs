@@ -3,13 +3,13 @@
 use schemars::JsonSchema;
 use seeklab_analysis::MetricsSummary;
 use seeklab_core::Seed;
-use seeklab_estimate::assumptions::{Assumption, AssumptionKind};
+use seeklab_estimate::assumptions::{Assumption, AssumptionKind, writes_of_the_law};
 use seeklab_estimate::{Estimate, Method};
 use serde::Serialize;
 
 use super::figures::{AssumptionFigures, ErrorFigures, MethodFigures, rounded};
 use super::observed::{Observed, Variation};
-use super::{Estimating, errors, row};
+use super::{Estimating, row};
 use crate::devices::Resolved;
 use crate::failure::Failure;
 use crate::workload::ResolvedWorkload;
@@ -35,7 +35,8 @@ pub struct EstimateCheck {
     pub response_mean_variation_pct: Option<f64>,
     /// Random variation of the simulated 99th percentile, likewise.
     pub response_p99_variation_pct: Option<f64>,
-    /// Largest errors of such estimates against simulations, by the table of the validation.
+    /// Largest errors of such estimates against simulations where their assumptions hold, by the table of the validation; of
+    /// laws of another origin if none was compared with this.
     pub error_pct: ErrorFigures,
     /// Assumptions of the method that do not hold in the simulation.
     pub broken_assumptions: Vec<AssumptionFigures>,
@@ -78,18 +79,22 @@ pub(crate) fn check(
     let p99 = difference_pct(row.estimate.response_p99_ms, response.map(|times| times.p99_ms));
     let has_same_arrivals = estimating.load.has_same_arrivals;
     let variation = if has_same_arrivals { Variation::default() } else { observed.variation(simulated) };
+    let main = estimating.at(1.0).ok();
+    let error_pct =
+        main.as_ref().map(|estimate| estimating.errors_with_assumptions(estimate)).unwrap_or_default();
     let agrees = if row.saturated || is_saturated {
-        let piles_up = is_saturated || observed.has_piled_up(row.estimate.saturation_per_s);
+        let share = estimating.law.saturating_share();
+        let piles_up = is_saturated || observed.has_piled_up(row.estimate.saturation_per_s, share);
         Some(row.saturated == piles_up)
     } else {
         let parts = [
-            is_within(mean, row.error_pct.response_mean_pct, variation.mean_pct),
-            is_within(p99, row.error_pct.response_p99_pct, variation.p99_pct),
+            is_within(mean, error_pct.response_mean_pct, variation.mean_pct),
+            is_within(p99, error_pct.response_p99_pct, variation.p99_pct),
         ];
         parts.into_iter().flatten().reduce(|one, other| one && other)
     };
-    let tests = observed.assumptions(&estimating.law, estimating.law_shape, has_same_arrivals);
-    let main = estimating.at(1.0).ok();
+    let mut tests = observed.assumptions(&estimating.law, estimating.law_shape, has_same_arrivals);
+    tests.push(writes_of_the_law(estimating.writes_without_law));
     let broken = |method: Option<Method>| broken(&tests, method);
     let beside = estimating.beside();
     let beside = beside.iter().map(|estimate| {
@@ -107,7 +112,7 @@ pub(crate) fn check(
         ),
         response_mean_variation_pct: variation.mean_pct.map(rounded),
         response_p99_variation_pct: variation.p99_pct.map(rounded),
-        error_pct: row.error_pct,
+        error_pct,
         broken_assumptions: broken(main.map(|estimate| estimate.method)),
         beside: beside.collect(),
     })
@@ -140,6 +145,7 @@ fn broken(tests: &[Assumption], method: Option<Method>) -> Vec<AssumptionFigures
             AssumptionKind::AddressesOfTheLaw
                 | AssumptionKind::SizesOfTheLaw
                 | AssumptionKind::OperationsOfTheLaw
+                | AssumptionKind::WritesOfTheLaw
                 | AssumptionKind::NoFaults
                 | AssumptionKind::LimitsInSteadyState
         )
@@ -157,7 +163,7 @@ fn beside_check(
     variation: Variation,
     broken_assumptions: Vec<AssumptionFigures>,
 ) -> MethodCheck {
-    let error = errors::errors(estimate.method, estimating.law.origin, estimate.steady.utilisation);
+    let error = estimating.errors_with_assumptions(estimate);
     let mean = difference_pct(Some(estimate.steady.response_mean_s * 1e3), simulated_mean_ms);
     MethodCheck {
         method: estimate.method.name(),

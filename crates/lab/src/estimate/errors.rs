@@ -42,10 +42,28 @@ pub(super) fn jobs_errors(method: &str) -> (f64, f64) {
     (number(numbers.0), number(numbers.1))
 }
 
-/// Returns the errors of the first row that fits. If the method was never compared with a law of that origin, the largest
-/// errors of its rows with other origins. Without any, nothing is known.
+/// Returns the errors of the first row that fits. If the method was never compared with a law of that origin, nothing is known.
 pub(super) fn errors(method: Method, law: LawOrigin, utilisation: f64) -> ErrorFigures {
     errors_in(TABLE, method.name(), origin(law), utilisation * 100.0)
+}
+
+/// As [`errors`], but if the method was never compared with a law of that origin, the largest errors of its rows with other
+/// origins.
+pub(super) fn errors_with_any_law(method: Method, law: LawOrigin, utilisation: f64) -> ErrorFigures {
+    match errors(method, law, utilisation) {
+        ErrorFigures { response_mean_pct: None, .. } => largest_in(TABLE, method.name(), utilisation * 100.0),
+        known => known,
+    }
+}
+
+fn largest_in(table: &str, method: &str, utilisation_pct: f64) -> ErrorFigures {
+    let rows = table.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
+    let fits = |cells: &Vec<&str>| {
+        cells[0] == method && cells[2].parse::<f64>().is_ok_and(|greatest| utilisation_pct <= greatest)
+    };
+    let rows: Vec<Vec<&str>> = rows.filter(fits).collect();
+    let largest = |place: usize| rows.iter().filter_map(|cells| cells[place].parse().ok()).reduce(f64::max);
+    ErrorFigures { response_mean_pct: largest(3), response_p99_pct: largest(4) }
 }
 
 fn errors_in(table: &str, method: &str, origin: &str, utilisation_pct: f64) -> ErrorFigures {
@@ -56,11 +74,7 @@ fn errors_in(table: &str, method: &str, origin: &str, utilisation_pct: f64) -> E
     if let Some(row) = rows.iter().filter(|cells| cells[1] == origin).find(fits) {
         return ErrorFigures { response_mean_pct: number(row, 3), response_p99_pct: number(row, 4) };
     }
-    let largest = |place: usize| {
-        let errors = rows.iter().filter(fits).filter_map(|cells| number(cells, place));
-        errors.reduce(f64::max)
-    };
-    ErrorFigures { response_mean_pct: largest(3), response_p99_pct: largest(4) }
+    ErrorFigures::default()
 }
 
 #[cfg(test)]
@@ -77,9 +91,11 @@ mod tests {
         assert_eq!(of("mg1", "exact", 80.0), errors(Some(1.5), Some(2.5)));
         assert_eq!(of("mg1", "exact", 81.0), errors(Some(4.0), None));
         assert_eq!(of("lindley", "sampled", 10.0), errors(Some(9.0), Some(12.0)));
-        // Of another origin, the largest of the method; of another method, nothing is known.
-        assert_eq!(of("mg1", "sampled", 10.0), errors(Some(4.0), Some(2.5)));
+        // Of another origin, or another method, nothing is known.
+        assert_eq!(of("mg1", "sampled", 10.0), errors(None, None));
         assert_eq!(of("closed", "sampled", 10.0), errors(None, None));
+        let largest = |method| largest_in(ROWS, method, 10.0);
+        assert_eq!((largest("mg1"), largest("closed")), (errors(Some(4.0), Some(2.5)), errors(None, None)));
     }
 
     #[test]

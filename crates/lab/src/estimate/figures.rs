@@ -41,7 +41,7 @@ pub struct DeviceEstimate {
     pub beside: Vec<MethodFigures>,
     /// Tested assumptions of the method.
     pub assumptions: Vec<AssumptionFigures>,
-    /// Largest errors of such estimates against simulations, by the table of the validation.
+    /// Largest errors of such estimates against simulations, by the table of the validation; null if an assumption is broken.
     pub error_pct: ErrorFigures,
     /// Load at which the figure of --until reaches its bound.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -154,8 +154,8 @@ pub struct RateLimitFigures {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AssumptionFigures {
     /// Name of the assumption: `poisson_arrivals`, `stationary_arrivals`, `independent_services`,
-    /// `services_independent_of_idle`, `addresses_of_the_law`, `sizes_of_the_law`, `operations_of_the_law`, `no_faults` or
-    /// `limits_in_steady_state`.
+    /// `services_independent_of_idle`, `addresses_of_the_law`, `sizes_of_the_law`, `operations_of_the_law`,
+    /// `writes_of_the_law`, `no_faults` or `limits_in_steady_state`.
     pub name: &'static str,
     /// True if the method relies on the assumption.
     pub needed: bool,
@@ -195,8 +195,8 @@ pub struct UntilFigures {
     /// Share of such intervals that had the true factor in the validation, of the least covered load; null of loads that
     /// are no sample, and of figures that were not compared.
     pub interval_coverage_pct: Option<f64>,
-    /// Arrivals per second after the growth.
-    pub arrivals_per_s: f64,
+    /// Arrivals per second after the growth; null of a closed load.
+    pub arrivals_per_s: Option<f64>,
 }
 
 impl From<&Estimate> for MethodFigures {
@@ -270,6 +270,11 @@ pub(super) const fn origin(origin: LawOrigin) -> &'static str {
 }
 
 impl AssumptionFigures {
+    /// Returns true if the method relies on the assumption, and it does not hold.
+    pub(super) const fn is_broken(&self) -> bool {
+        self.needed && !self.holds
+    }
+
     /// The broken assumption in a sentence.
     pub(super) fn sentence(&self) -> String {
         let Self { name, meaning, figure, figure_min, figure_max, .. } = self;

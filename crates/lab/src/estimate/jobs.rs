@@ -237,7 +237,10 @@ pub fn estimate_jobs(
             if let (Some(vary), Some(value)) = (&options.vary, value) {
                 vary.parameter.set(&mut spec, value);
             }
-            let point = point(&spec, drive, options.seed).map_err(context)?;
+            let mut point = point(&spec, drive, options.seed).map_err(context)?;
+            if !has_one_access_time(&device) {
+                point.forget_errors();
+            }
             points.push(JobsPoint { value, ..point });
         }
         devices.push(JobsDeviceEstimate {
@@ -257,6 +260,26 @@ pub fn estimate_jobs(
     };
     let page = page(&figures, options.vary.as_ref());
     Ok(JobsEstimateResult { figures, page })
+}
+
+/// Returns true of drives as those of the comparison: each access takes the same time, wherever the head was. On others, calls
+/// that follow each other take far less than calls at random places, of which the estimate is.
+fn has_one_access_time(device: &Resolved) -> bool {
+    device.description.kind().name == "access"
+}
+
+impl JobsPoint {
+    /// Drops the errors of the estimates, with the reason.
+    fn forget_errors(&mut self) {
+        for estimate in &mut self.estimates {
+            (estimate.error_mean_pct, estimate.error_max_pct) = (None, None);
+        }
+        self.notes.push(
+            "access times are those of calls at random places; calls that follow each other may take far less, so simulate the \
+             stream on this device"
+                .to_owned(),
+        );
+    }
 }
 
 /// Access and sector times of a drive: means over calls at random places, one request at a time.

@@ -6,10 +6,10 @@ use seeklab_core::{Device, Operation, Request, Seed};
 use seeklab_devices::Description;
 use seeklab_devices::layer::queue_before;
 use seeklab_devices::scheduler::SchedulerSpec;
-use seeklab_devices::service_law::{Demand, LawOrigin, ServiceLaw, ServiceTimes};
+use seeklab_devices::service_law::{Addresses, Demand, LawOrigin, ServiceLaw, ServiceTimes};
 use seeklab_estimate::{EstimateError, sample_law, with_write_buffer};
 
-use super::load::{Load, Times};
+use super::load::{Load, Times, may_be_buffered};
 use crate::devices::Resolved;
 use crate::failure::Failure;
 
@@ -94,6 +94,30 @@ fn with_buffered_writes(
     Ok(Some(ServiceLaw { limits, ..law }))
 }
 
+/// Share of the requests that are writes into a buffer which the device works off in idle times, if the law has no idle times:
+/// it is that of closed runs. Otherwise 0.
+pub(super) fn writes_without_law(device: &Resolved, load: &Load, law: &ServiceLaw) -> f64 {
+    let leaves_idle = match &load.times {
+        Times::Poisson { .. } => true,
+        Times::Closed(population) => population.think_mean_s > 0.0,
+        // Their services are those of a run over the arrivals.
+        Times::Recorded(_) => false,
+    };
+    let is_buffered = |request: &&Request| request.op == Operation::Write && may_be_buffered(request);
+    let writes = load.requests.iter().filter(is_buffered).count();
+    if !leaves_idle || law.buffered_writes.is_some() || writes == 0 {
+        return 0.0;
+    }
+    let Ok(built) = device.build(Seed(0), "disk0") else { return 0.0 };
+    let capacity_blocks = built.capabilities().capacity_blocks;
+    let anywhere = Addresses { begin: 0, end: capacity_blocks, align_blocks: 1 };
+    let demand = Demand { addresses: Some(anywhere), ..load.demand.clone() };
+    match device.description.write_buffer(&demand) {
+        Some(_) => writes as f64 / load.requests.len() as f64,
+        None => 0.0,
+    }
+}
+
 /// A law with the response times that were sampled with about as many requests outstanding.
 fn with_responses(mut law: ServiceLaw, sampled: &ServiceLaw) -> ServiceLaw {
     for point in &mut law.points {
@@ -159,6 +183,7 @@ pub(super) fn failure(error: EstimateError) -> Failure {
         EstimateError::WithoutTimes { .. } => {
             failure.hint("estimate the trace closed (--closed N), or add arrival times to it")
         }
+        EstimateError::WithoutService => failure.hint("give a rate or a think time"),
         _ => failure,
     }
 }

@@ -1,14 +1,13 @@
 //! The load of an estimate: arrivals, and requests in their order, from a workload.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use seeklab_core::{Arrival, Capabilities, Duration, Instant, Operation, Request, Seed, Workload};
 use seeklab_devices::service_law::{Addresses, Demand, SizeShare};
 use seeklab_estimate::queueing::Population;
 use seeklab_workloads::replay::{ArrivalMode, Mode, Replay, ReplaySpec, Survey};
-use seeklab_workloads::synthetic::{
-    AddressDistribution, ArrivalSpec, Pace, SizeSpec, SyntheticSpec, TimeDistribution,
-};
+use seeklab_workloads::synthetic::{AddressDistribution, ArrivalSpec, Pace, SyntheticSpec, TimeDistribution};
 use seeklab_workloads::{AddressSpace, Synthetic, WorkloadSpec};
 
 use crate::devices::Resolved;
@@ -70,6 +69,13 @@ pub(crate) fn check_method(workload: &ResolvedWorkload) -> Result<(), Failure> {
 }
 
 fn processes_without_method(workload: &ResolvedWorkload) -> Failure {
+    if matches!(workload.spec, WorkloadSpec::Jobs(_)) {
+        return Failure::new(format!(
+            "--workload `{}`: a stream of jobs is estimated on its own, by other figures than those of a simulation of requests",
+            workload.name
+        ))
+        .hint(format!("compare `elapsed_s` with that of: seeklab estimate DEVICE --workload {}", workload.name));
+    }
     Failure::new(format!(
         "--workload `{}`: its requests depend on what their processes do, for which no method is there",
         workload.name
@@ -131,21 +137,30 @@ fn synthetic(
             (Times::Recorded(arrivals), requests)
         }
     };
-    let demand = demand(&capabilities, &requests, addresses(&spec, &capabilities));
+    let addresses = addresses(&spec, &capabilities).filter(|_| requests.iter().all(may_be_buffered));
+    let demand = demand(&capabilities, &requests, addresses);
     Ok(Load { times, requests: requests.into(), demand, has_same_arrivals: false, notes })
 }
 
 /// The uniform addresses of a description, `None` if its addresses are others or depend on the request before.
 fn addresses(spec: &SyntheticSpec, capabilities: &Capabilities) -> Option<Addresses> {
     let is_uniform = spec.address.distribution == AddressDistribution::Uniform
-        && spec.address.start.is_none()
-        && spec.address.end.is_none()
         && spec.sequential.as_f64() == 0.0
-        && spec.local.as_f64() == 0.0
-        && matches!(spec.size, Some(SizeSpec::Fixed(_) | SizeSpec::Mix(_)));
+        && spec.local.as_f64() == 0.0;
     let block_bytes = capabilities.block_size.as_bytes();
     let align_blocks = spec.align.map_or(1, |align| (align.as_bytes() / block_bytes).max(1));
-    is_uniform.then_some(Addresses { begin: 0, end: capabilities.capacity_blocks, align_blocks })
+    let Range { start, end } = spec.address.blocks(AddressSpace::from(capabilities));
+    let begin = start.next_multiple_of(align_blocks);
+    is_uniform.then_some(Addresses { begin, end, align_blocks })
+}
+
+/// Returns true of reads, and of writes that a buffer may take before they are on the media. No formula has others.
+pub(super) fn may_be_buffered(request: &Request) -> bool {
+    match request.op {
+        Operation::Read => true,
+        Operation::Write => !request.fua,
+        _ => false,
+    }
 }
 
 /// Shares of operations and lengths over requests.

@@ -20,10 +20,10 @@ mod until;
 use std::path::PathBuf;
 
 use seeklab_core::{Duration, Instant, Operation, Request, Seed};
-use seeklab_devices::service_law::ServiceLaw;
+use seeklab_devices::service_law::{LawOrigin, ServiceLaw};
 use seeklab_estimate::assumptions::{
     Assumption, RequestShape, independent_services, poisson_arrivals, requests_of_the_law,
-    services_independent_of_idle, stationary_arrivals,
+    services_independent_of_idle, stationary_arrivals, writes_of_the_law,
 };
 use seeklab_estimate::{
     Estimate, EstimateError, Method, RecordedLoad, RecordedService, closed, depends_on_queue, open_poisson,
@@ -97,7 +97,12 @@ pub(crate) struct Estimating {
     law_shape: Option<RequestShape>,
     /// Services of recorded requests in a run at the recorded rate.
     services: Vec<RecordedService>,
+    /// Share of the requests that are writes whose law is that of a full buffer, though arrivals leave the device idle.
+    writes_without_law: f64,
 }
+
+/// Relative error of a highest rate that is no formula.
+const SATURATION_ERROR: f64 = 0.01;
 
 /// Estimates the workload on each device.
 ///
@@ -166,7 +171,7 @@ pub(crate) fn row(
     let mut notes = estimating.load.notes.clone();
     let method = estimate.as_ref().map(|estimate| estimate.method);
     let assumptions = estimating.assumptions(method);
-    for broken in assumptions.iter().filter(|assumption| assumption.needed && !assumption.holds) {
+    for broken in assumptions.iter().filter(|assumption| assumption.is_broken()) {
         notes.push(broken.sentence());
     }
     let mut figures = estimate.as_ref().map(MethodFigures::from).unwrap_or_default();
@@ -174,9 +179,9 @@ pub(crate) fn row(
         let saturation = estimating.law.saturation_per_s();
         figures.saturation_per_s = saturation.is_finite().then(|| figures::rounded(saturation));
     }
-    let error_pct = estimate.as_ref().map_or_else(ErrorFigures::default, |estimate| {
-        errors::errors(estimate.method, estimating.law.origin, estimate.steady.utilisation)
-    });
+    let error_pct =
+        estimate.as_ref().map_or_else(ErrorFigures::default, |estimate| estimating.errors_of(estimate));
+    notes.extend(estimating.notes_of_limits(arrivals_per_s, estimate.as_ref()));
     let row = DeviceEstimate {
         device: device.name.clone(),
         bare: device.bare,
@@ -201,8 +206,16 @@ impl Estimating {
         let law =
             law::law(device, &load, &sample, seed).map_err(|failure| failure.context(device.label()))?;
         let law_shape = RequestShape::of(sample.iter().map(shape));
-        let mut estimating =
-            Self { device: device.clone(), seed, law, load, law_shape, services: Vec::new() };
+        let writes_without_law = law::writes_without_law(device, &load, &law);
+        let mut estimating = Self {
+            device: device.clone(),
+            seed,
+            law,
+            load,
+            law_shape,
+            services: Vec::new(),
+            writes_without_law,
+        };
         estimating.services = estimating.services_at(1.0)?;
         Ok(estimating)
     }
@@ -256,8 +269,66 @@ impl Estimating {
                     seeklab_estimate::queueing::Population { members: members as u32, ..*population };
                 closed(population, &self.law)
             }
-            Times::Recorded(arrivals) => recorded(RecordedLoad { arrivals, services, growth }, &self.law),
+            Times::Recorded(arrivals) => {
+                let estimate = recorded(RecordedLoad { arrivals, services, growth }, &self.law)?;
+                // The arrivals of a trace end; those of a description go on.
+                match self.exceeded(&estimate) {
+                    Some(overload) if !self.load.has_same_arrivals => Err(overload),
+                    _ => Ok(estimate),
+                }
+            }
         }
+    }
+
+    /// The overload, if the arrivals of an estimate exceed the highest sustained rate of the device.
+    fn exceeded(&self, estimate: &Estimate) -> Option<EstimateError> {
+        let (arrivals_per_s, saturation_per_s) =
+            (estimate.steady.throughput_per_s, estimate.saturation_per_s?);
+        let certain = if self.law.origin == LawOrigin::Exact { 1.0 } else { 1.0 + SATURATION_ERROR };
+        (arrivals_per_s > saturation_per_s * certain)
+            .then_some(EstimateError::Overload { arrivals_per_s, saturation_per_s })
+    }
+
+    /// Errors of such estimates in the validation; unknown if an assumption is broken, or none was compared.
+    pub(super) fn errors_of(&self, estimate: &Estimate) -> ErrorFigures {
+        // Populations that meet a limit were not compared.
+        let is_compared = estimate.method != Method::FinitePopulation || self.law.limits.is_empty();
+        match is_compared && !self.assumptions(Some(estimate.method)).iter().any(AssumptionFigures::is_broken)
+        {
+            true => errors::errors(estimate.method, self.law.origin, estimate.steady.utilisation),
+            false => ErrorFigures::default(),
+        }
+    }
+
+    /// Errors of such estimates in the validation where their assumptions hold, with which a simulation is judged: with another
+    /// law if none was compared with this.
+    pub(super) fn errors_with_assumptions(&self, estimate: &Estimate) -> ErrorFigures {
+        errors::errors_with_any_law(estimate.method, self.law.origin, estimate.steady.utilisation)
+    }
+
+    /// Notes on limits: how long bursts last, and a trace that exceeds the highest sustained rate.
+    fn notes_of_limits(&self, arrivals_per_s: Option<f64>, estimate: Option<&Estimate>) -> Vec<String> {
+        let mut notes = Vec::new();
+        for limit in &self.law.limits {
+            if let Some(lasts) = arrivals_per_s.and_then(|rate| limit.burst_lasts(rate)) {
+                notes.push(format!(
+                    "the burst of the limit of {} requests/s lasts {:.1} s under this load",
+                    page::number(limit.requests_per_s),
+                    lasts.as_s()
+                ));
+            }
+        }
+        if let Some(EstimateError::Overload { arrivals_per_s, saturation_per_s }) = estimate
+            .filter(|_| matches!(self.load.times, Times::Recorded(_)))
+            .and_then(|of| self.exceeded(of))
+        {
+            notes.push(format!(
+                "{} requests arrive per second, and the device completes at most {}: response times grow until the trace ends",
+                page::number(arrivals_per_s),
+                page::number(saturation_per_s)
+            ));
+        }
+        notes
     }
 
     /// Arrivals per second under the load multiplied by a factor; `None` of a closed load.
@@ -277,7 +348,6 @@ impl Estimating {
 
     /// Tests of the assumptions on the load; of each, if the method relies on it.
     fn assumptions(&self, method: Option<Method>) -> Vec<AssumptionFigures> {
-        let is_open = !matches!(self.load.times, Times::Closed(_));
         let arrivals = match &self.load.times {
             Times::Recorded(arrivals) => arrivals.as_slice(),
             Times::Poisson { .. } | Times::Closed(_) => &[],
@@ -287,7 +357,7 @@ impl Estimating {
             poisson_arrivals(arrivals),
             stationary_arrivals(arrivals),
             independent_services(&services_s),
-            services_independent_of_idle(&self.law).filter(|_| is_open),
+            services_independent_of_idle(&self.law).filter(|_| !matches!(self.load.times, Times::Closed(_))),
         ]
         .into_iter()
         .flatten()
@@ -297,6 +367,7 @@ impl Estimating {
         {
             tests.extend(requests_of_the_law(load, law));
         }
+        tests.push(writes_of_the_law(self.writes_without_law));
         let needed = |test: &Assumption| method.is_some_and(|method| method.relies_on(test.kind));
         tests.iter().map(|test| AssumptionFigures::of(test, needed(test))).collect()
     }

@@ -71,11 +71,11 @@ impl Observed {
     }
 
     /// Returns true if as many requests were outstanding at the last arrival as pile up when the device completes only
-    /// `saturation_per_s` requests per second: at least half of them.
-    pub(super) fn has_piled_up(&self, saturation_per_s: Option<f64>) -> bool {
+    /// `saturation_per_s` requests per second and holds that share of them: at least half.
+    pub(super) fn has_piled_up(&self, saturation_per_s: Option<f64>, share: f64) -> bool {
         let Some(saturation) = saturation_per_s else { return false };
         let left = self.arrivals.len() as f64 - saturation * self.span_s();
-        left > 0.0 && self.backlog() as f64 > left / 2.0
+        left > 0.0 && self.backlog() as f64 > left * share / 2.0
     }
 
     /// Times by which requests without a fault prolonged busy periods, in seconds and order of completion, and of those
@@ -236,7 +236,7 @@ mod tests {
         let run = observed([(0, 9), (1, 4), (20, 25), (21, 28)]);
         assert_eq!(run.services_s().0, [0.003, 0.005, 0.005, 0.003]);
         assert_eq!(run.backlog(), 2);
-        assert!(!run.has_piled_up(None) && !run.has_piled_up(Some(1_000.0)));
+        assert!(!run.has_piled_up(None, 1.0) && !run.has_piled_up(Some(1_000.0), 1.0));
     }
 
     #[test]
@@ -255,7 +255,12 @@ mod tests {
     fn overload_shows_in_the_backlog() {
         // 1000 arrivals a second and 500 completions a second.
         let run = observed((0..1_000).map(|index| (index, 2 * index + 2)));
-        assert!(run.has_piled_up(Some(500.0)));
-        assert!(!observed((0..1_000).map(|index| (index, index + 1))).has_piled_up(Some(500.0)));
+        assert!(run.has_piled_up(Some(500.0), 1.0));
+        assert!(!observed((0..1_000).map(|index| (index, index + 1))).has_piled_up(Some(500.0), 1.0));
+        // Every second request is held by a limit.
+        let held =
+            observed((0..1_000).map(|index| (index, if index % 2 == 0 { index + 1 } else { 2 * index + 2 })));
+        assert!(held.has_piled_up(Some(500.0), 0.5) && held.has_piled_up(Some(500.0), 0.9));
+        assert!(!held.has_piled_up(Some(400.0), 1.0));
     }
 }

@@ -3,7 +3,7 @@
 use seeklab_report::{Page, PageSection, PlainTable, Plot, PlotAxis, PlotMark, PlotScale, PlotSeries};
 
 use super::Estimating;
-use super::figures::{DeviceEstimate, EstimateFigures, MethodFigures};
+use super::figures::{DeviceEstimate, ErrorFigures, EstimateFigures, MethodFigures};
 use crate::output::VERSION;
 
 /// Utilisations of a curve, in percent of the highest sustained rate.
@@ -16,8 +16,8 @@ pub(super) struct Curve {
     device: String,
     /// Arrivals per second, mean and 99th percentile in milliseconds.
     points: Vec<(f64, f64, Option<f64>)>,
-    /// Error of the mean, as a share.
-    error: Option<f64>,
+    /// Rates, and the mean less and plus the error of estimates at that rate, in milliseconds; where it is known.
+    band: Vec<(f64, [f64; 2])>,
     limit_per_s: Option<f64>,
     current_per_s: Option<f64>,
 }
@@ -29,16 +29,21 @@ impl Curve {
         else {
             return Self::default();
         };
-        let at = |pct: &f64| {
+        let (mut points, mut band) = (Vec::new(), Vec::new());
+        for pct in STEPS_PCT {
             let rate = limit * pct / 100.0;
-            let estimate = estimating.at_own_services(rate / current).ok()?;
+            let Ok(estimate) = estimating.at_own_services(rate / current) else { continue };
             let p99_ms = estimate.quantiles_s.map(|quantiles| quantiles[3] * 1e3);
-            Some((rate, estimate.steady.response_mean_s * 1e3, p99_ms))
-        };
+            let mean_ms = estimate.steady.response_mean_s * 1e3;
+            points.push((rate, mean_ms, p99_ms));
+            if let Some(error_pct) = estimating.errors_of(&estimate).response_mean_pct {
+                band.push((rate, [-1.0, 1.0].map(|sign| mean_ms * (1.0 + sign * error_pct / 100.0))));
+            }
+        }
         Self {
             device: row.device.clone(),
-            points: STEPS_PCT.iter().filter_map(at).collect(),
-            error: row.error_pct.response_mean_pct.map(|pct| pct / 100.0),
+            points,
+            band,
             limit_per_s: Some(limit),
             current_per_s: Some(current),
         }
@@ -62,9 +67,9 @@ impl Curve {
             PlotSeries::new("mean", PlotMark::LineAndPoints, mean.clone()),
             PlotSeries::new("p99", PlotMark::LineAndPoints, of(&|point| point.2)),
         ];
-        if let Some(error) = self.error {
-            for (name, factor) in [("mean less error", 1.0 - error), ("mean plus error", 1.0 + error)] {
-                let band = mean.iter().map(|(rate, mean)| (*rate, mean * factor));
+        if !self.band.is_empty() {
+            for (side, name) in ["mean less error", "mean plus error"].into_iter().enumerate() {
+                let band = self.band.iter().map(|(rate, means_ms)| (*rate, means_ms[side]));
                 series.push(PlotSeries::new(name, PlotMark::Guide, band));
             }
         }
@@ -142,6 +147,15 @@ fn pct(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1} %"))
 }
 
+/// Errors of the mean and of the 99th percentile.
+fn errors(errors: &ErrorFigures) -> String {
+    match (errors.response_mean_pct, errors.response_p99_pct) {
+        (Some(mean), Some(p99)) => format!("{mean:.1}, {p99:.1} %"),
+        (Some(mean), None) => format!("{mean:.1} %"),
+        (None, _) => "unknown".to_owned(),
+    }
+}
+
 /// The tables of an estimate, for the page and the terminal.
 fn tables(figures: &EstimateFigures) -> Vec<PlainTable> {
     let columns = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
@@ -160,10 +174,7 @@ fn tables(figures: &EstimateFigures) -> Vec<PlainTable> {
             number(service_sd_ms),
             pct(utilisation_pct),
             number(device.estimate.saturation_per_s),
-            device
-                .error_pct
-                .response_mean_pct
-                .map_or_else(|| "unknown".to_owned(), |pct| format!("{pct:.1} %")),
+            errors(&device.error_pct),
         ]
     });
     let mut responses = Vec::new();
@@ -184,10 +195,10 @@ fn tables(figures: &EstimateFigures) -> Vec<PlainTable> {
         table(
             &["device", "law", "service ms", "sd ms", "busy", "limit 1/s", "error"],
             loads.collect(),
-            "Limit: highest sustained rate. Error: largest error of the mean of such estimates against simulations.",
+            "Limit: highest sustained rate. Error: largest errors of mean and p99 of such estimates against simulations.",
         ),
         table(
-            &["device", "method", "mean ms", "p50", "p99", "p99.9", "outstanding"],
+            &["device", "method", "mean ms", "p50 ms", "p99 ms", "p99.9 ms", "outstanding"],
             responses,
             "Response times by the method that fits the load, then by simpler ones.",
         ),
@@ -211,7 +222,7 @@ fn tables(figures: &EstimateFigures) -> Vec<PlainTable> {
     }
     if !operations.is_empty() {
         tables.push(table(
-            &["device", "operation", "mean ms", "p99"],
+            &["device", "operation", "mean ms", "p99 ms"],
             operations,
             "Response times of reads, and of writes that are complete when the buffer has them.",
         ));
@@ -224,14 +235,21 @@ fn tables(figures: &EstimateFigures) -> Vec<PlainTable> {
             (None, _) => "unknown".to_owned(),
         };
         let growth = format!("{:.3}", until.growth);
-        Some(vec![device.device.clone(), until.bound.clone(), growth, ends, number(until.arrivals_per_s)])
+        let rates =
+            |growth: Option<f64>| growth.zip(until.arrivals_per_s).map(|(of, rate)| rate * of / until.growth);
+        let interval = match (rates(until.growth_min), rates(until.growth_max)) {
+            (Some(min), Some(max)) => format!(" ({min:.1} to {max:.1})"),
+            _ => String::new(),
+        };
+        let rate = format!("{}{interval}", number(until.arrivals_per_s));
+        Some(vec![device.device.clone(), until.bound.clone(), growth, ends, rate])
     });
     let bounds: Vec<Vec<String>> = bounds.collect();
     if !bounds.is_empty() {
         tables.push(table(
             &["device", "until", "growth", "90 % interval", "arrivals 1/s"],
             bounds,
-            "Growth: factor by which the load may grow.",
+            "Growth: factor by which the load may grow. Of the rate, the interval is in brackets.",
         ));
     }
     tables

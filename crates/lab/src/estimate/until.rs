@@ -1,5 +1,6 @@
 //! Growth of a load until a figure reaches its bound.
 
+use seeklab_estimate::queueing::Population;
 use seeklab_estimate::{
     EstimateError, GrowthError, RecordedService, ResponseFigure, growth_error, growth_until,
 };
@@ -25,7 +26,11 @@ const SETTLED: f64 = 0.002;
 impl Estimating {
     /// Growth of the load until the bound, with its interval.
     pub(super) fn until(&self, bound: Bound) -> Result<UntilFigures, Failure> {
-        let (growth, services) = self.settled_growth(bound)?;
+        let (mut growth, services) = self.settled_growth(bound)?;
+        if let Times::Closed(Population { members, .. }) = self.load.times {
+            // Half a member is none.
+            growth = (f64::from(members) * growth).round().max(1.0) / f64::from(members);
+        }
         let error = self.error_of_estimates(bound, &services, growth);
         let sample = match &self.load.times {
             Times::Recorded(_) => self.error_of_sample(bound, &services, growth)?,
@@ -49,7 +54,7 @@ impl Estimating {
             growth_max: ends.map(|ends| rounded(growth * ends.1.exp())).filter(|growth| growth.is_finite()),
             interval_coverage_pct: sample
                 .and_then(|sample| errors::coverage_pct(bound.figure(), sample.is_dependent)),
-            arrivals_per_s: rounded(self.arrivals_per_s(growth).unwrap_or_default()),
+            arrivals_per_s: self.arrivals_per_s(growth).map(rounded),
         })
     }
 
@@ -88,12 +93,19 @@ impl Estimating {
         Ok((growth, services))
     }
 
+    /// Growth with hardly any load: so few arrivals that they do not meet, or one member.
+    fn least_growth(&self) -> f64 {
+        match self.load.times {
+            Times::Closed(Population { members, .. }) => 1.0 / f64::from(members),
+            Times::Poisson { .. } | Times::Recorded(_) => 1e-4,
+        }
+    }
+
     /// Value of the bounded figure under the load multiplied by a factor.
     fn figure(&self, bound: Bound, services: &[RecordedService], growth: f64) -> Result<f64, EstimateError> {
         let estimate = self.at_with(services, growth)?;
-        let refused =
-            EstimateError::Refused(format!("{} gives no {}", estimate.method.name(), bound.figure()));
-        bound.value_in(&estimate).ok_or(refused)
+        let (method, figure) = (estimate.method.name(), bound.figure());
+        bound.value_in(&estimate).ok_or(EstimateError::WithoutFigure { method, figure })
     }
 
     /// Errors of the logarithm of the growth that follow from the errors of such estimates in the validation.
@@ -104,7 +116,7 @@ impl Estimating {
         growth: f64,
     ) -> Option<(f64, f64)> {
         let estimate = self.at_with(services, growth).ok()?;
-        let table = errors::errors(estimate.method, self.law.origin, estimate.steady.utilisation);
+        let table = self.errors_of(&estimate);
         let error = match bound.share() {
             Some(_) => table.response_p99_pct,
             None if bound.figure() == "utilisation_pct" => return None,
@@ -125,10 +137,17 @@ impl Estimating {
         let failure = law::failure(error.clone()).context(format!("--until {bound}"));
         match error {
             EstimateError::AlwaysExceeded { .. } => {
-                let alone_ms = self.law.mean_s(1.0) * 1e3;
-                failure.hint(format!(
-                    "one request alone takes {alone_ms:.3} ms on average; allow more than that"
-                ))
+                let (services, least) = (&self.services, self.least_growth());
+                match self.figure(bound, services, least) {
+                    Ok(value) => failure.hint(format!(
+                        "`{}` is {value:.3} under the least load; allow more than that",
+                        bound.figure()
+                    )),
+                    Err(_) => failure,
+                }
+            }
+            EstimateError::WithoutFigure { .. } => {
+                failure.hint("bound `response_mean_ms`, or simulate the load")
             }
             EstimateError::NeverReached { .. } => failure.hint("lower the bound, or bound another figure"),
             _ => failure,

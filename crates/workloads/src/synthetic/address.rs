@@ -261,7 +261,7 @@ impl AddressSpec {
     }
 
     /// Blocks of the device from `start` to `end`.
-    fn blocks(&self, target: AddressSpace) -> Range<u64> {
+    pub fn blocks(&self, target: AddressSpace) -> Range<u64> {
         let capacity = target.capacity_blocks;
         let block = |share: Option<Ratio>, otherwise: u64| {
             share.map_or(otherwise, |share| ((share.as_f64() * capacity as f64) as u64).min(capacity))
