@@ -79,7 +79,7 @@ COLUMNS = [
 ]
 
 # Features of a station's service times, without those of the request itself (op, length).
-FEATURES = ("waited", "queue", "distance", "stream", "place", "before", "idle")
+FEATURES = ("waited", "queue", "distance", "stream", "place", "before", "idle", "writes_in_row", "writes_since_idle")
 
 # The disk that is cloned, and its loads of so many requests: name, workload, further arguments for the disk. RATE is the
 # arrivals per second at which it is 70 % busy.

@@ -45,6 +45,27 @@ fn clone_stands_in_for_a_simulated_disk() {
 }
 
 #[test]
+fn clone_of_a_disk_with_a_write_buffer_has_its_tail() {
+    let bench = Bench::new();
+    // 70 % utilisation. Writes that the buffer took lengthen later services, more the longer the disk has not been idle.
+    let load = "random,poisson=67.35/s,requests=60000";
+    bench.run(&["simulate", "cheetah9lp", "-w", load, "--out", "seen.parquet", "--seed", "2"]).done();
+    bench.run(&["fit", "seen.parquet", "-o", "clone.toml", "--model", "station"]).done();
+    let of =
+        |device: &str| bench.json(&["simulate", device, "-w", load, "--seed", "12"])["devices"][0].clone();
+    let (clone, disk) = (of("clone.toml"), of("cheetah9lp"));
+    for (key, bound) in [
+        ("read_response_mean_ms", 0.03),
+        ("write_response_mean_ms", 0.03),
+        ("read_response_p99_ms", 0.06),
+        ("write_response_p99_ms", 0.06),
+    ] {
+        let [clone, disk] = [&clone, &disk].map(|of| of[key].as_f64().unwrap());
+        assert!((clone / disk - 1.0).abs() < bound, "{key}: {clone} ms, {disk} of the disk");
+    }
+}
+
+#[test]
 fn evaluation_shows_the_correlation_that_the_plain_model_loses() {
     let bench = Bench::new();
     // A queue of the disk's own: requests that wait for the same ones before are slow together.

@@ -25,10 +25,14 @@ pub enum Feature {
     Before,
     /// Time for which the device had been idle.
     Idle,
+    /// Writes served one after the other just before.
+    WritesInRow,
+    /// Writes served since the device was last idle.
+    WritesSinceIdle,
 }
 
 /// Number of features.
-pub const FEATURES: usize = 9;
+pub const FEATURES: usize = 11;
 
 /// The class of each feature.
 pub type Row = [u8; FEATURES];
@@ -54,6 +58,8 @@ impl Feature {
         Self::Place,
         Self::Before,
         Self::Idle,
+        Self::WritesInRow,
+        Self::WritesSinceIdle,
     ];
 
     /// The name in descriptions.
@@ -68,6 +74,8 @@ impl Feature {
             Self::Place => "place",
             Self::Before => "before",
             Self::Idle => "idle",
+            Self::WritesInRow => "writes_in_row",
+            Self::WritesSinceIdle => "writes_since_idle",
         }
     }
 
@@ -82,6 +90,7 @@ impl Feature {
             Self::Op | Self::Before | Self::Waited => "",
             Self::Length | Self::Distance | Self::Stream => "blocks",
             Self::Queue => "requests",
+            Self::WritesInRow | Self::WritesSinceIdle => "writes",
             Self::Place => "64ths",
             Self::Idle => "us",
         }
@@ -104,7 +113,7 @@ impl Feature {
             }
             Self::Waited => WAITED[usize::from(class > 0)].to_owned(),
             Self::Length => counted(2).to_string(),
-            Self::Queue => counted(4).to_string(),
+            Self::Queue | Self::WritesInRow | Self::WritesSinceIdle => counted(4).to_string(),
             Self::Stream | Self::Idle => counted(1).to_string(),
             Self::Place => number.to_string(),
             Self::Distance => match number {
@@ -158,7 +167,7 @@ impl Feature {
                 Self::Waited => WAITED.len() as u32,
                 Self::Place => 64,
                 Self::Length | Self::Stream | Self::Idle => 65,
-                Self::Queue => CLASSES as u32,
+                Self::Queue | Self::WritesInRow | Self::WritesSinceIdle => CLASSES as u32,
             }
     }
 }

@@ -44,6 +44,10 @@ pub struct State {
     ends: [u64; STREAMS],
     next_end: usize,
     idle_since: Instant,
+    /// Writes served one after the other just before.
+    writes_in_row: u64,
+    /// Writes served since the device was last idle, or since the last flush.
+    writes_since_idle: u64,
 }
 
 impl State {
@@ -73,6 +77,12 @@ impl State {
         let was_idle = self.count == 1 && !waited;
         let idle = if was_idle { now - self.idle_since } else { Duration::ZERO };
         set(Feature::Idle, feature::counted(idle.as_ns() / 1_000, 1));
+        if was_idle {
+            self.writes_since_idle = 0;
+        }
+        // A buffer has to write them before it has room, or before a read that waits for them.
+        set(Feature::WritesInRow, feature::counted(self.writes_in_row, 4));
+        set(Feature::WritesSinceIdle, feature::counted(self.writes_since_idle, 4));
         let mut distance = feature::distance(0, false);
         if asked.op.addresses_blocks() {
             set(Feature::Length, feature::counted(u64::from(asked.blocks), 2));
@@ -89,6 +99,14 @@ impl State {
         }
         set(Feature::Distance, distance);
         self.before_op = Some(asked.op);
+        match asked.op {
+            Operation::Write => {
+                (self.writes_in_row, self.writes_since_idle) =
+                    (self.writes_in_row + 1, self.writes_since_idle + 1)
+            }
+            Operation::Flush => (self.writes_in_row, self.writes_since_idle) = (0, 0),
+            _ => self.writes_in_row = 0,
+        }
         row
     }
 
@@ -98,5 +116,54 @@ impl State {
         if self.count == 0 {
             self.idle_since = now;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_are_counted_in_a_row_and_since_the_device_was_idle() {
+        let scale = Scale { capacity_blocks: 1_000 };
+        let mut state = State::default();
+        let mut now = Instant::ZERO;
+        let mut serve = |op: Operation, waited: bool, is_last: bool| {
+            // Another request is in the device unless the device is idle afterwards.
+            state.arrive();
+            if !waited {
+                state.arrive();
+            }
+            now += Duration::from_ms(1);
+            let row = state.start(now, &StationRequest { op, lbn: 8, blocks: 8 }, waited, &scale);
+            state.complete(now);
+            if is_last {
+                state.complete(now);
+            }
+            [row[Feature::WritesInRow as usize], row[Feature::WritesSinceIdle as usize]]
+        };
+        let (read, write, flush) = (Operation::Read, Operation::Write, Operation::Flush);
+        assert_eq!(serve(write, false, false), [0, 0]);
+        assert_eq!(serve(write, true, false), [1, 1]);
+        assert_eq!(serve(read, true, false), [2, 2]);
+        // The read ended the row, and nothing of what was written since the device was idle.
+        assert_eq!(serve(write, true, false), [0, 2]);
+        assert_eq!(serve(flush, true, false), [1, 3]);
+        assert_eq!(serve(read, true, true), [0, 0]);
+    }
+
+    #[test]
+    fn idle_device_owes_no_writes() {
+        let scale = Scale { capacity_blocks: 1_000 };
+        let mut state = State::default();
+        let write = StationRequest { op: Operation::Write, lbn: 8, blocks: 8 };
+        let mut at = |now: Instant| {
+            state.arrive();
+            let row = state.start(now, &write, false, &scale);
+            state.complete(now + Duration::from_ms(1));
+            [row[Feature::WritesInRow as usize], row[Feature::WritesSinceIdle as usize]]
+        };
+        assert_eq!(at(Instant::ZERO), [0, 0]);
+        assert_eq!(at(Instant::ZERO + Duration::from_ms(5)), [1, 0]);
     }
 }

@@ -12,7 +12,7 @@
 //!
 //! Of the candidates whose demerit is at most [`HARMLESS`], or [`TOLERATED`] times the best, the likeliest is taken: a
 //! device that was understood is likely, and one that runs away on its own was not. Features that come later must not
-//! cost demerit, and are for devices of which it is harmless.
+//! cost more demerit than chance does, and are for devices of which it is harmless.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -49,7 +49,20 @@ const FIRST: [Feature; 6] =
     [Feature::Op, Feature::Length, Feature::Waited, Feature::Distance, Feature::Stream, Feature::Place];
 
 /// Further features, each group tried in turn.
-const MORE: [&[Feature]; 3] = [&[Feature::Queue], &[Feature::Idle], &[Feature::Before]];
+const MORE: [&[Feature]; 4] = [
+    &[Feature::Queue],
+    &[Feature::Idle],
+    &[Feature::Before],
+    // Two sides of a write buffer that has to be emptied.
+    &[Feature::WritesInRow, Feature::WritesSinceIdle],
+];
+
+/// Factor by which a demerit may differ by chance.
+const CHANCE: f64 = 1.1;
+
+/// Gain of the mean logarithm of the probability by which a feature is clearly part of the device. The demerit, of arrivals that
+/// may follow the device by coincidence, then excludes only what runs away.
+const CLEAR: f64 = 0.02;
 
 /// Factor by which a demerit may exceed the best one.
 const TOLERATED: f64 = 3.0;
@@ -112,7 +125,9 @@ pub(super) fn choose(
         let mut mask = best.structure.mask;
         more.iter().for_each(|feature| mask[*feature as usize] = allowed[*feature as usize]);
         let next = judge(mask, chosen);
-        if next.likelihood > best.likelihood && next.demerit <= best.demerit.min(HARMLESS) {
+        let gain = next.likelihood - best.likelihood;
+        let factor = if gain > CLEAR { TOLERATED } else { CHANCE };
+        if gain > 0.0 && next.demerit <= (factor * best.demerit).min(HARMLESS) {
             best = next;
         }
     }
