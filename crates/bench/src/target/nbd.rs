@@ -175,7 +175,7 @@ impl Nbd {
         let tag = u64::from(*tag);
         let command = match request.op {
             Operation::Read => Command::read(tag, offset, length as u32),
-            // The client copies nothing, but has handed the bytes to the kernel when it returns.
+            // The client has handed the bytes to the kernel when it returns, and has a copy of those that it did not take.
             Operation::Write => {
                 Command::write(tag, offset, self.buffers.for_write(0, length, transfer).bytes)
             }

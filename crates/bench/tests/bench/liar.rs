@@ -47,6 +47,8 @@ pub(crate) struct Liar {
     size_bytes: u64,
     block_bytes: u32,
     accidents: Accidents,
+    /// Requests that it reads of a connection. Then it reads no more, and the connection stays.
+    reads_max: u64,
 }
 
 /// A running server; its threads end with the process.
@@ -59,7 +61,13 @@ pub(crate) struct Served {
 impl Liar {
     pub(crate) fn new(disk: File, size_bytes: u64, block_bytes: u32, accidents: Accidents) -> Self {
         disk.set_len(size_bytes).unwrap();
-        Self { lies: Mutex::default(), planted: Mutex::default(), disk, size_bytes, block_bytes, accidents }
+        let (lies, planted) = (Mutex::default(), Mutex::default());
+        Self { lies, planted, disk, size_bytes, block_bytes, accidents, reads_max: u64::MAX }
+    }
+
+    /// It reads no more than that many requests of a connection.
+    pub(crate) fn reading(self, reads_max: u64) -> Self {
+        Self { reads_max, ..self }
     }
 
     /// Serves over a socket in this process.
@@ -90,7 +98,12 @@ impl Liar {
         self.handshake(&mut stream)?;
         let mut draws = Seed(number).stream("liar.accidents");
         let mut output = Vec::new();
-        loop {
+        for request in 0.. {
+            if request == self.reads_max {
+                loop {
+                    thread::park();
+                }
+            }
             let mut head = [0; 28];
             stream.read_exact(&mut head).ok()?;
             let word = |at: usize| u64::from_be_bytes(head[at..at + 8].try_into().unwrap());
@@ -135,6 +148,7 @@ impl Liar {
             }
             stream.write_all(&output).ok()?;
         }
+        None
     }
 
     fn carry_out(&self, kind: u16, offset: u64, data: &mut [u8]) {

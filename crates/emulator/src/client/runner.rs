@@ -448,8 +448,12 @@ impl Runner<'_> {
     fn sleep(&mut self, time: Duration) -> Result<(), ClientError> {
         let ns = time.as_ns();
         let timeout = Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ };
+        let events = |client: &Client| match client.is_sending() {
+            true => PollFlags::IN | PollFlags::RDHUP | PollFlags::OUT,
+            false => PollFlags::IN | PollFlags::RDHUP,
+        };
         let mut fds: Vec<PollFd<'_>> =
-            self.clients.iter().map(|client| PollFd::new(client, PollFlags::IN | PollFlags::RDHUP)).collect();
+            self.clients.iter().map(|client| PollFd::new(client, events(client))).collect();
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => {

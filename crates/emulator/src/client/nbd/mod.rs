@@ -8,8 +8,9 @@
 //! structured replies, in chunks of any number and order; flush, FUA, trim, write zeroes. TLS is with certificates and begins
 //! before anything else is agreed. A URI with TLS gets no connection without it. No block status, no extended
 //! headers. Every length that a server names is bounded before memory is taken for it; a server that breaks
-//! the protocol or dies ends the connection with an error that gives the reason. While a request does not fit
-//! into the socket, replies are received, so that two full sockets never wait for each other.
+//! the protocol or dies ends the connection with an error that gives the reason. Requests that do not fit into the
+//! socket wait in memory and leave while replies are collected, so a server that reads nothing holds up no caller, and two
+//! full sockets never wait for each other.
 //!
 //! # References
 //! The NBD protocol, <https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md>. Its numbers
@@ -19,6 +20,7 @@
 mod connect;
 mod handshake;
 mod limits;
+mod outgoing;
 mod replies;
 mod socket;
 mod tls;
@@ -30,6 +32,7 @@ use seeklab_core::{HostRequest, Instant, Operation};
 
 use self::handshake::Handshake;
 use self::limits::Limits;
+use self::outgoing::Outgoing;
 use self::replies::Replies;
 use self::tls::TlsSettings;
 use self::transport::Transport;
@@ -74,6 +77,7 @@ pub struct Client {
     clock: Clock,
     export: Export,
     is_structured: bool,
+    outgoing: Outgoing,
     replies: Replies,
     received: Box<[u8]>,
     /// Part of `received` that is not decoded yet.
@@ -118,6 +122,7 @@ impl Connector {
             clock,
             export,
             is_structured,
+            outgoing: Outgoing::default(),
             replies: Replies::default(),
             received: vec![0; RECEIVE_BYTES].into(),
             pending: 0..0,
@@ -160,6 +165,7 @@ impl Client {
     pub fn abandon(&mut self) {
         const GONE: u32 = 108;
         self.pending = 0..0;
+        self.outgoing.clear();
         self.replies.abandon(GONE, self.clock.now());
     }
 
@@ -194,6 +200,7 @@ impl Client {
             return Err(socket.protocol("its export is not the one that it had before"));
         }
         self.former_calls = self.system_calls();
+        self.outgoing.clear();
         (self.socket, self.is_structured, self.pending) = (socket, is_structured, 0..0);
         Ok(())
     }
@@ -228,7 +235,13 @@ impl Client {
         self.replies.outstanding()
     }
 
-    /// Sends a request; its reply comes out of [`collect`](Self::collect). Waits while the socket is full.
+    /// Returns true if requests wait for room in the socket. [`collect`](Self::collect) sends them when there is some.
+    pub fn is_sending(&self) -> bool {
+        !self.outgoing.is_empty(&self.socket)
+    }
+
+    /// Sends a request; its reply comes out of [`collect`](Self::collect). Does not wait: what the socket does not take is
+    /// copied, and [`collect`](Self::collect) sends it.
     ///
     /// # Errors
     /// If the export cannot do that, or the connection ends. After the first two kinds of
@@ -255,11 +268,12 @@ impl Client {
         head[24..].copy_from_slice(&length_bytes.to_be_bytes());
         // Behind all that takes time, such as room for what is read.
         self.replies.issued(cookie, self.clock.now());
-        self.send(&head, data)
+        self.outgoing.send(&mut self.socket, [&head, data], self.replies.outstanding())
     }
 
     /// Returns the next reply, and waits for it up to the limit `patience`; `None` after that. Replies are in the
-    /// order in which they were complete. If nothing is outstanding, returns `None` at once.
+    /// order in which they were complete. If nothing is outstanding, returns `None` at once. Sends requests that wait for
+    /// room in the socket.
     ///
     /// # Errors
     /// If the server ends the connection or breaks the protocol.
@@ -278,13 +292,19 @@ impl Client {
             if self.replies.outstanding() == 0 {
                 return Ok(None);
             }
-            if self.receive(patience == Patience::Unlimited)? {
+            // The server may itself be waiting for its replies to be taken.
+            let is_sending = self.is_sending();
+            if self.receive(patience == Patience::Unlimited && !is_sending)? {
+                continue;
+            }
+            if is_sending && self.outgoing.go_on(&mut self.socket, self.replies.outstanding())? {
                 continue;
             }
             match patience {
                 Patience::None => return Ok(None),
                 Patience::Until(until) if self.clock.now() >= until => return Ok(None),
-                Patience::Until(until) => self.socket.wait(false, Some((until, self.clock)))?,
+                Patience::Until(until) => self.socket.wait(is_sending, Some((until, self.clock)))?,
+                Patience::Unlimited if is_sending => self.socket.wait(true, None)?,
                 Patience::Unlimited => {}
             }
         }
@@ -335,7 +355,8 @@ impl Client {
         self.call(Command::write_zeroes(0, offset_bytes, length_bytes), &mut [])
     }
 
-    /// Sends the request to disconnect. Requests outstanding get no reply.
+    /// Sends the request to disconnect. Requests outstanding get no reply. A server that reads nothing finds the connection
+    /// closed instead.
     ///
     /// # Errors
     /// If the server has already gone.
@@ -343,7 +364,7 @@ impl Client {
         let mut head = [0; REQUEST_SIZE];
         head[..4].copy_from_slice(&REQUEST_MAGIC.to_be_bytes());
         head[6..8].copy_from_slice(&command::DISCONNECT.to_be_bytes());
-        self.send(&head, &[])?;
+        self.outgoing.send(&mut self.socket, [&head, &[]], self.replies.outstanding())?;
         self.socket.close();
         Ok(())
     }
@@ -408,25 +429,6 @@ impl Client {
         })
     }
 
-    fn send<'a>(&mut self, mut head: &'a [u8], mut data: &'a [u8]) -> Result<(), ClientError> {
-        loop {
-            let count = self.socket.send([head, data], self.replies.outstanding())?;
-            let of_head = count.min(head.len());
-            head = &head[of_head..];
-            data = &data[count - of_head..];
-            if head.is_empty() {
-                (head, data) = (data, &[]);
-            }
-            if head.is_empty() && self.socket.is_sent() {
-                return Ok(());
-            }
-            // The server may itself be waiting for its replies to be taken.
-            if count == 0 && !self.receive(false)? {
-                self.socket.wait(true, None)?;
-            }
-        }
-    }
-
     /// Takes what has come, waiting for it if it `blocks`; whether anything had.
     fn receive(&mut self, blocks: bool) -> Result<bool, ClientError> {
         let outstanding = self.replies.outstanding();
@@ -454,7 +456,8 @@ impl Client {
 }
 
 impl AsFd for Client {
-    /// For waiting on several clients at once: readable when replies may have come.
+    /// For waiting on several clients at once: readable when replies may have come, and writable when requests that wait may
+    /// leave ([`is_sending`](Client::is_sending)).
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

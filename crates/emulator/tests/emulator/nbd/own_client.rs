@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Child, Command as Program, Stdio};
+use std::sync::mpsc;
 use std::thread;
 
 use seeklab_core::{Duration, Operation};
@@ -217,6 +218,45 @@ fn violation_of_the_protocol_ends_the_connection_with_its_reason() {
         assert!(matches!(error, ClientError::Protocol { .. }), "{error:?}");
         assert!(error.to_string().contains(reason), "{error} is not about: {reason}");
     }
+}
+
+#[test]
+fn writes_wait_in_memory_while_the_server_reads_nothing_and_leave_in_order_later() {
+    const WRITES: u64 = 32;
+    const LENGTH: usize = 256 << 10;
+    let directory = tempfile::tempdir().expect("a temporary directory can be made");
+    let path = directory.path().join("socket");
+    let listener = UnixListener::bind(&path).expect("the path is free");
+    let (read, is_read) = mpsc::channel();
+    let server = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("the client connects");
+        greet(&mut stream);
+        is_read.recv().expect("the client goes on");
+        for number in 0..WRITES {
+            let (mut head, mut data) = ([0; 28], vec![0; LENGTH]);
+            stream.read_exact(&mut head).expect("the client writes");
+            stream.read_exact(&mut data).expect("the client writes");
+            assert!(data.iter().all(|byte| u64::from(*byte) == number), "write {number}");
+            let reply = [&0x6744_6698_u32.to_be_bytes()[..], &[0; 4], &head[8..16]].concat();
+            stream.write_all(&reply).expect("the client is there");
+        }
+    });
+    let mut client = connect(&uri_of(&path, ""));
+    for tag in 0..WRITES {
+        client.submit(Command::write(tag, 0, &[tag as u8; LENGTH])).expect("it waits for nothing");
+    }
+    assert!(client.is_sending());
+    for patience in [Patience::None, Patience::Until(client.clock().now() + Duration::from_ms(1))] {
+        assert_eq!(client.collect(patience).expect("the server is there"), None);
+    }
+    assert_eq!(client.outstanding(), WRITES as usize);
+    read.send(()).expect("the server is there");
+    for tag in 0..WRITES {
+        let reply = client.collect(Patience::Unlimited).expect("the server is there");
+        assert_eq!(reply.map(|reply| (reply.tag, reply.failure)), Some((tag, None)));
+    }
+    assert!(!client.is_sending());
+    server.join().expect("the server does not panic");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use rcgen::ExtendedKeyUsagePurpose;
 use rustls::ServerConnection;
 use rustls::version::{TLS12, TLS13};
 use seeklab_emulator::client::nbd::Client;
-use seeklab_emulator::client::{ClientError, Patience};
+use seeklab_emulator::client::{ClientError, Command, Patience};
 use seeklab_emulator::clock::Clock;
 
 use crate::nbd::certificates::{Authority, VALID};
@@ -369,6 +369,34 @@ fn request_over_tls_takes_memory_for_two_records_only() {
     requests(100);
     // rustls takes one for each record that it encrypts, and one for each that it decrypts.
     assert_eq!(requests(1_000), 4_000);
+    drop(client);
+    server.end();
+}
+
+#[test]
+fn writes_over_tls_wait_in_memory_while_the_server_reads_nothing() {
+    const WRITES: u64 = 64;
+    let scene = Scene::new();
+    let (read, is_read) = std::sync::mpsc::channel();
+    // It stops reading behind the first request until the test goes on.
+    let server = serve_once(&scene, &TLS13, None, move |_, replies| replies > 0 || is_read.recv().is_ok());
+    let mut client = connect(&server.uri("tls-verify-peer=0")).unwrap();
+    // More than the sockets of both sides take.
+    let data: Vec<u8> = (0..1_u32 << 20).map(|at| (at * 7 + (at >> 8)) as u8).collect();
+    for tag in 0..WRITES {
+        client.submit(Command::write(tag, 0, &data)).unwrap();
+    }
+    assert!(client.is_sending());
+    assert_eq!(client.collect(Patience::None).unwrap(), None);
+    assert_eq!(client.outstanding(), WRITES as usize);
+    read.send(()).unwrap();
+    for tag in 0..WRITES {
+        assert_eq!(client.collect(Patience::Unlimited).unwrap().map(|reply| reply.tag), Some(tag));
+    }
+    assert!(!client.is_sending());
+    let mut back = vec![0; data.len()];
+    client.read(0, &mut back).unwrap();
+    assert!(back == data);
     drop(client);
     server.end();
 }
