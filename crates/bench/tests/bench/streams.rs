@@ -176,7 +176,7 @@ fn streams_on_several_targets_end_together() {
     let arrivals = measurement.streams.iter().map(|totals| totals.part.requests() + totals.unissued);
     assert_eq!(arrivals.collect::<Vec<_>>(), [799, 199]);
     assert!(
-        measurement.totals.cost.is_some() && measurement.streams.iter().all(|totals| totals.cost.is_none())
+        measurement.totals.cost.is_some() && measurement.streams.iter().all(|totals| totals.cost.is_some())
     );
 }
 
