@@ -159,6 +159,11 @@ impl Arrivals {
         self.changes.drain(..)
     }
 
+    /// Leaves out the arrivals from `end` on that were taken.
+    pub(crate) fn cut(&mut self, end: Instant) {
+        self.queue.retain(|arrived| arrived.intended < end);
+    }
+
     /// Ends the arrivals before `end`. Returns the number of those that wait.
     pub(crate) fn end_before(&mut self, end: Instant) -> u64 {
         self.rest = Rest { next: std::mem::replace(&mut self.next, Next::Finished), end };

@@ -206,7 +206,7 @@ impl<'a> Worker<'a> {
         loop {
             let now = self.target.now();
             self.roll(now);
-            self.end_if_due(now);
+            self.end_if_due(now)?;
             self.give_up_late(now);
             self.arrivals.advance(now);
             self.issue(now)?;
@@ -289,7 +289,8 @@ impl<'a> Worker<'a> {
     fn note_state(&mut self, now: Instant) {
         let (oldest, hung) = self.slots.ages(now, Plan::HUNG);
         self.part.outstanding = u64::from(self.slots.under_way() + self.slots.given_up());
-        self.part.queued = self.arrivals.queued() as u64;
+        // Behind the end of the arrivals, those that never found room wait no more.
+        self.part.queued = self.arrivals.queued() as u64 + self.unissued;
         (self.part.oldest, self.part.hung) = (oldest, u64::from(hung));
         if let Some(since) = self.waiting_since {
             self.part.pause = self.part.pause.max(now.saturating_since(since));
@@ -297,14 +298,15 @@ impl<'a> Worker<'a> {
     }
 
     /// Ends the arrivals when the time is over or a stop was requested.
-    fn end_if_due(&mut self, now: Instant) {
+    fn end_if_due(&mut self, now: Instant) -> Result<(), TargetError> {
         if self.is_ended {
-            return;
+            return Ok(());
         }
         if self.shared.stop.load(Ordering::Relaxed) || self.shared.is_steady() {
             self.end = Some(self.end.map_or(now, |end| end.min(now)));
         }
         if let Some(end) = self.end.filter(|end| *end <= now) {
+            self.issue_before(end, now)?;
             self.is_ended = true;
             self.unissued = self.arrivals.end_before(end);
             // Their last attempt failed, and there is no other.
@@ -314,6 +316,21 @@ impl<'a> Worker<'a> {
                     self.part.failed_response.record(now.saturating_since(retry.intended));
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Issues what arrived before the end and has room. This loop may be late, which the target does not answer for.
+    fn issue_before(&mut self, end: Instant, now: Instant) -> Result<(), TargetError> {
+        self.arrivals.cut(end);
+        loop {
+            self.arrivals.advance_before(end);
+            // Room that a completion at the end or behind it has made came too late.
+            let has_room = self.slots.has_room() && self.target.is_ready() && self.full_until < end;
+            if !has_room || self.arrivals.queued() == 0 {
+                return Ok(());
+            }
+            self.issue(now)?;
         }
     }
 

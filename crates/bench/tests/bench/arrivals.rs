@@ -82,6 +82,38 @@ fn load_far_above_the_target_keeps_its_figures_and_ends_on_time() {
 }
 
 #[test]
+fn arrivals_before_the_end_are_issued_although_the_generator_is_late() {
+    let plan = Plan { duration: Some(Duration::from_us(9_500)), ..virtual_plan() };
+    let line = "random,size=4KiB,read=50%,constant=1000/s,requests=1000000";
+    let measure = |outstanding_max, service, lag| {
+        let target = Ruled::new(service, |_| Some(Status::Ok)).lagging(lag);
+        run((&plan, &at_most(outstanding_max)), Box::new(target), line, 1)
+    };
+    let (service, lag) = (Duration::from_us(100), Duration::from_us(3_400));
+    let (measurement, heard) = measure(64, service, lag);
+    let expected: Vec<Instant> = (1..=9).map(|ms| Instant::from_ns(ms * 1_000_000)).collect();
+    assert_eq!(arrivals(&heard.rows), expected, "those behind the end are left out");
+    assert_eq!((measurement.totals.unissued, measurement.totals.part.requests()), (0, 9));
+    // Those without room are the target's: it takes two requests and returns none.
+    let (measurement, heard) = measure(2, Duration::from_ms(100), lag);
+    assert_eq!((measurement.totals.unissued, heard.rows.len()), (7, 2));
+    // A thread in time issues no more than before: room at the end is too late.
+    let (measurement, _) = measure(1, Duration::from_us(8_500), Duration::ZERO);
+    assert_eq!((measurement.totals.unissued, measurement.totals.part.requests()), (8, 1));
+}
+
+#[test]
+fn last_interval_shows_the_arrivals_that_waited_at_the_end() {
+    let target = Box::new(Ruled::new(Duration::from_ms(50), |_| Some(Status::Ok)));
+    let plan = Plan { duration: Some(Duration::from_s(3)), ..virtual_plan() };
+    let line = "random,size=4KiB,read=50%,constant=1000/s,requests=1000000";
+    let (measurement, _) = run((&plan, &at_most(3)), target, line, 1);
+    let queued: Vec<u64> = measurement.intervals.iter().map(|interval| interval.part.queued).collect();
+    assert!(queued.is_sorted() && queued[0] > 900, "{queued:?}");
+    assert_eq!(queued.last(), Some(&measurement.totals.unissued));
+}
+
+#[test]
 fn intervals_beyond_those_that_are_kept_are_in_the_last_one() {
     let measure = |intervals_max| {
         let target = Box::new(Ruled::new(Duration::from_ms(5), |_| Some(Status::Ok)));

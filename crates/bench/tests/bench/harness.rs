@@ -167,6 +167,8 @@ pub(crate) struct Ruled<R> {
     facts: TargetFacts,
     now: Instant,
     service: Duration,
+    /// Time by which it returns late from every wait.
+    lag: Duration,
     rule: R,
     attempts: u64,
     attempts_max: u64,
@@ -179,7 +181,21 @@ impl<R: FnMut(u64) -> Option<Status> + Send> Ruled<R> {
         let space = AddressSpace { capacity_blocks: 1 << 20, block_size: ByteSize::from_bytes(512) };
         let facts = TargetFacts::new(space, 1 << 14);
         let under_way = BTreeMap::new();
-        Self { facts, now: Instant::ZERO, service, rule, attempts: 0, attempts_max: u64::MAX, under_way }
+        Self {
+            facts,
+            now: Instant::ZERO,
+            service,
+            lag: Duration::ZERO,
+            rule,
+            attempts: 0,
+            attempts_max: u64::MAX,
+            under_way,
+        }
+    }
+
+    /// Every wait ends that much later than it should, as that of a thread without a processor.
+    pub(crate) fn lagging(self, lag: Duration) -> Self {
+        Self { lag, ..self }
     }
 
     /// It takes no more requests after that many attempts.
@@ -209,7 +225,7 @@ impl<R: FnMut(u64) -> Option<Status> + Send> Target for Ruled<R> {
     fn poll(&mut self, wait: Wait, _: u32, ended: &mut Vec<Ended>) -> Result<(), TargetError> {
         let event = self.under_way.keys().next().map(|(time, _)| *time);
         let Wait::Until(until) = wait else { panic!("virtual time always has a next event: {wait:?}") };
-        self.now = self.now.max(event.map_or(until, |event| event.min(until)));
+        self.now = self.now.max(event.map_or(until, |event| event.min(until)) + self.lag);
         while let Some(first) = self.under_way.first_entry().filter(|first| first.key().0 <= self.now) {
             let completed = first.key().0;
             let (tag, status) = first.remove();
