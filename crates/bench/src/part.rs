@@ -50,6 +50,8 @@ pub struct Part {
     pub lateness: Distribution,
     /// Arrivals that found no room and waited.
     pub delayed: u64,
+    /// Delayed arrivals that waited for a connection.
+    pub delayed_away: u64,
     /// Arrivals that found no room and were left out.
     pub dropped: u64,
     /// Attempts that ended after they had been given up.
@@ -138,6 +140,7 @@ impl Part {
         self.retried += other.retried;
         self.lateness.merge(&other.lateness);
         self.delayed += other.delayed;
+        self.delayed_away += other.delayed_away;
         self.dropped += other.dropped;
         self.late_ends += other.late_ends;
         self.pause = self.pause.max(other.pause);

@@ -90,6 +90,8 @@ pub(crate) struct Worker<'a> {
     thread_cost_at_begin: Cost,
     /// The last time at which there was no room. Arrivals before it had to wait.
     full_until: Instant,
+    /// The last time at which the target took no requests. Arrivals before it had to wait for a connection.
+    away_until: Instant,
     /// Since then requests are under way, or wait for room or their next attempt, without a completion.
     waiting_since: Option<Instant>,
     /// Since then the target takes no requests.
@@ -137,6 +139,7 @@ impl<'a> Worker<'a> {
             cost_at_begin: Cost::default(),
             thread_cost_at_begin: Cost::default(),
             full_until: Instant::ZERO,
+            away_until: Instant::ZERO,
             waiting_since: None,
             away_since: None,
             last_end: Instant::ZERO,
@@ -328,10 +331,14 @@ impl<'a> Worker<'a> {
             // Room that a completion at the end or behind it has made came too late.
             let has_room = self.slots.has_room() && self.target.is_ready() && self.full_until < end;
             if !has_room || self.arrivals.queued() == 0 {
-                return Ok(());
+                break;
             }
             self.issue(now)?;
         }
+        if self.stream.late == Late::Drop {
+            self.leave_out();
+        }
+        Ok(())
     }
 
     /// Gives up attempts that exceed the time limit.
@@ -358,9 +365,12 @@ impl<'a> Worker<'a> {
     /// Issues retries and arrivals while there is room.
     fn issue(&mut self, now: Instant) -> Result<(), TargetError> {
         if !self.target.is_ready() {
-            self.full_until = now;
+            (self.full_until, self.away_until) = (now, now);
             if self.has_waiting() {
                 self.waiting_since.get_or_insert(now);
+            }
+            if self.stream.late == Late::Drop {
+                self.leave_out();
             }
             let away = now.saturating_since(*self.away_since.get_or_insert(now));
             return match self.end {
@@ -370,13 +380,22 @@ impl<'a> Worker<'a> {
                 _ => Ok(()),
             };
         }
-        self.away_since = None;
+        if self.away_since.take().is_some() {
+            // The connection was remade a moment ago.
+            (self.full_until, self.away_until) = (now, now);
+        }
         while self.slots.has_room() {
             let retry = self.retries.front().filter(|retry| retry.due <= now).map(|retry| retry.due);
             let arrived = self.arrivals.front().map(|arrived| arrived.intended);
             let attempt = match (retry, arrived) {
                 (Some(due), intended) if intended.is_none_or(|intended| due <= intended) => {
                     self.retries.pop_front().expect("the first is there")
+                }
+                // It found no room, though there is some by now.
+                (_, Some(intended)) if self.stream.late == Late::Drop && intended < self.full_until => {
+                    self.arrivals.pop();
+                    self.part.dropped += u64::from(self.counts(intended));
+                    continue;
                 }
                 (_, Some(_)) => self.take_arrival(),
                 (_, None) => break,
@@ -387,9 +406,7 @@ impl<'a> Worker<'a> {
             self.transfers.push(Transfer { tag, request: attempt.request });
         }
         if self.stream.late == Late::Drop {
-            while let Some(Arrived { intended, .. }) = self.arrivals.pop() {
-                self.part.dropped += u64::from(self.counts(intended));
-            }
+            self.leave_out();
         }
         if !self.transfers.is_empty() {
             self.hand_over()?;
@@ -398,6 +415,13 @@ impl<'a> Worker<'a> {
             self.target.reclassify(&change);
         }
         Ok(())
+    }
+
+    /// Leaves out the arrivals that wait.
+    fn leave_out(&mut self) {
+        while let Some(Arrived { intended, .. }) = self.arrivals.pop() {
+            self.part.dropped += u64::from(self.counts(intended));
+        }
     }
 
     /// True if requests have arrived, or are to be sent again, that the target does not have.
@@ -409,7 +433,10 @@ impl<'a> Worker<'a> {
     fn take_arrival(&mut self) -> Attempt {
         let Arrived { request, intended } = self.arrivals.pop().expect("the first is there");
         let had_to_wait = intended < self.full_until;
-        self.part.delayed += u64::from(had_to_wait && self.counts(intended));
+        if had_to_wait && self.counts(intended) {
+            self.part.delayed += 1;
+            self.part.delayed_away += u64::from(intended < self.away_until);
+        }
         // The end of time marks it: this loop is not late with it.
         let due = if had_to_wait { Instant::MAX } else { intended };
         Attempt { request, intended, due, number: 1, issued: Instant::ZERO, row: 0 }

@@ -146,6 +146,37 @@ fn late_arrivals_are_left_out_and_counted_on_request() {
 }
 
 #[test]
+fn arrival_that_found_no_room_is_left_out_although_there_is_some_when_a_late_generator_comes() {
+    let (service, lag) = (Duration::from_us(2_500), Duration::from_us(1_200));
+    let target = Ruled::new(service, |_| Some(Status::Ok)).lagging(lag);
+    let stream = StreamPlan { late: Late::Drop, ..at_most(1) };
+    let line = "random,size=4KiB,read=50%,constant=1000/s,requests=100";
+    let (measurement, heard) = run((&virtual_plan(), &stream), Box::new(target), line, 1);
+    let part = &measurement.totals.part;
+    assert_eq!((part.dropped + part.requests(), part.delayed), (100, 0));
+    // The arrival at 8 ms comes before the end of the second request, at 8.4 ms.
+    let first: Vec<u64> = arrivals(&heard.rows).iter().take(3).map(|arrival| arrival.as_ns()).collect();
+    assert_eq!(first, [1_000_000, 5_000_000, 9_000_000]);
+}
+
+#[test]
+fn arrivals_that_wait_for_a_connection_are_counted_apart_from_those_that_wait_for_room() {
+    let at = |us: u64| Instant::from_ns(us * 1_000);
+    let target = || Ruled::new(Duration::from_us(100), |_| Some(Status::Ok)).away(at(2_500)..at(6_500));
+    let line = "random,size=4KiB,read=50%,constant=1000/s,requests=10";
+    let (measurement, _) = run((&virtual_plan(), &at_most(64)), Box::new(target()), line, 1);
+    let part = &measurement.totals.part;
+    assert_eq!((part.requests(), part.delayed, part.delayed_away), (10, 4, 4));
+    let stream = StreamPlan { late: Late::Drop, ..at_most(64) };
+    let (measurement, _) = run((&virtual_plan(), &stream), Box::new(target()), line, 1);
+    let part = &measurement.totals.part;
+    assert_eq!((part.requests(), part.dropped, part.delayed), (6, 4, 0));
+    let slow = Box::new(Ruled::new(Duration::from_ms(3), |_| Some(Status::Ok)));
+    let (measurement, _) = run((&virtual_plan(), &at_most(1)), slow, line, 1);
+    assert_eq!((measurement.totals.part.delayed, measurement.totals.part.delayed_away), (9, 0));
+}
+
+#[test]
 fn threads_change_neither_requests_nor_arrivals() {
     let asked = |line: &str, threads: u32| {
         let clock = Clock::start();

@@ -1,6 +1,7 @@
 //! Targets, workloads, and a listener that keeps everything, for all tests.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use seeklab_bench::target::{
     Ended, Opening, Polling, SharedEmulation, SharedModel, Target, TargetError, TargetFacts, TargetKind,
@@ -172,6 +173,8 @@ pub(crate) struct Ruled<R> {
     rule: R,
     attempts: u64,
     attempts_max: u64,
+    /// Time during which it takes no requests.
+    away: Range<Instant>,
     under_way: BTreeMap<(Instant, u64), (u32, Status)>,
 }
 
@@ -189,6 +192,7 @@ impl<R: FnMut(u64) -> Option<Status> + Send> Ruled<R> {
             rule,
             attempts: 0,
             attempts_max: u64::MAX,
+            away: Instant::ZERO..Instant::ZERO,
             under_way,
         }
     }
@@ -196,6 +200,11 @@ impl<R: FnMut(u64) -> Option<Status> + Send> Ruled<R> {
     /// Every wait ends that much later than it should, as that of a thread without a processor.
     pub(crate) fn lagging(self, lag: Duration) -> Self {
         Self { lag, ..self }
+    }
+
+    /// It takes no requests during that time.
+    pub(crate) fn away(self, away: Range<Instant>) -> Self {
+        Self { away, ..self }
     }
 
     /// It takes no more requests after that many attempts.
@@ -225,6 +234,7 @@ impl<R: FnMut(u64) -> Option<Status> + Send> Target for Ruled<R> {
     fn poll(&mut self, wait: Wait, _: u32, ended: &mut Vec<Ended>) -> Result<(), TargetError> {
         let event = self.under_way.keys().next().map(|(time, _)| *time);
         let Wait::Until(until) = wait else { panic!("virtual time always has a next event: {wait:?}") };
+        let until = if self.away.contains(&self.now) { until.min(self.away.end) } else { until };
         self.now = self.now.max(event.map_or(until, |event| event.min(until)) + self.lag);
         while let Some(first) = self.under_way.first_entry().filter(|first| first.key().0 <= self.now) {
             let completed = first.key().0;
@@ -234,6 +244,6 @@ impl<R: FnMut(u64) -> Option<Status> + Send> Target for Ruled<R> {
         Ok(())
     }
     fn is_ready(&self) -> bool {
-        self.attempts < self.attempts_max
+        self.attempts < self.attempts_max && !self.away.contains(&self.now)
     }
 }
