@@ -16,6 +16,9 @@ pub struct Cost {
     pub waits: u64,
     /// Context switches because the kernel took the processor away.
     pub preemptions: u64,
+    /// Time during which threads could have run and had no processor. Known of the threads of a measurement; zero where the
+    /// kernel does not count it.
+    pub processor_wait: Duration,
     /// System calls to submit requests, take completions and wait.
     pub system_calls: u64,
 }
@@ -28,7 +31,9 @@ impl Cost {
 
     /// The cost of this thread so far, without system calls.
     pub(crate) fn of_thread() -> Self {
-        Self::of(UsageWho::RUSAGE_THREAD)
+        let wait = std::fs::read_to_string("/proc/thread-self/schedstat");
+        let processor_wait = wait.ok().and_then(|text| run_queue_wait(&text)).unwrap_or_default();
+        Self { processor_wait, ..Self::of(UsageWho::RUSAGE_THREAD) }
     }
 
     fn of(whom: UsageWho) -> Self {
@@ -40,6 +45,7 @@ impl Cost {
             kernel: us(usage.system_time()),
             waits: usage.voluntary_context_switches().unsigned_abs(),
             preemptions: usage.involuntary_context_switches().unsigned_abs(),
+            processor_wait: Duration::ZERO,
             system_calls: 0,
         }
     }
@@ -51,6 +57,7 @@ impl Cost {
             kernel: self.kernel.saturating_sub(before.kernel),
             waits: self.waits.saturating_sub(before.waits),
             preemptions: self.preemptions.saturating_sub(before.preemptions),
+            processor_wait: self.processor_wait.saturating_sub(before.processor_wait),
             system_calls: self.system_calls.saturating_sub(before.system_calls),
         }
     }
@@ -67,6 +74,23 @@ impl std::ops::AddAssign for Cost {
         self.kernel += other.kernel;
         self.waits += other.waits;
         self.preemptions += other.preemptions;
+        self.processor_wait += other.processor_wait;
         self.system_calls += other.system_calls;
+    }
+}
+
+/// The second figure of `schedstat`, the time on a run queue in nanoseconds.
+fn run_queue_wait(schedstat: &str) -> Option<Duration> {
+    schedstat.split_whitespace().nth(1)?.parse().ok().map(Duration::from_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wait_for_a_processor_is_the_second_figure() {
+        assert_eq!(run_queue_wait("1200 46188 7\n"), Some(Duration::from_ns(46_188)));
+        assert_eq!(run_queue_wait(""), None);
     }
 }

@@ -488,7 +488,8 @@ impl Collector<'_> {
             let before = ends().find(|end| end.begin.is_some()).map(|end| end.cost_at_begin);
             let system_calls = ends().map(|end| end.thread_cost.system_calls).sum();
             let cost = Cost::of_process().since(before.unwrap_or_default());
-            totals.cost = Some(Cost { system_calls, ..cost });
+            let processor_wait = ends().fold(Duration::ZERO, |sum, end| sum + end.thread_cost.processor_wait);
+            totals.cost = Some(Cost { system_calls, processor_wait, ..cost });
         }
         let Self { intervals, is_stopped, .. } = self;
         Ok(Measurement { totals, streams, intervals, steady, is_stopped, failure })

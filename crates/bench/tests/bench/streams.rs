@@ -9,7 +9,7 @@ use seeklab_core::{
 use seeklab_emulator::clock::Clock;
 use seeklab_workloads::Synthetic;
 
-use crate::harness::{Heard, any_number, device, join, open, options, synthetic, virtual_plan};
+use crate::harness::{Heard, any_number, at_most, device, join, open, options, synthetic, virtual_plan};
 
 const LINES: [&str; 3] = [
     "random,size=4KiB,read=100%,poisson=40/s,requests=700",
@@ -178,6 +178,31 @@ fn streams_on_several_targets_end_together() {
     assert!(
         measurement.totals.cost.is_some() && measurement.streams.iter().all(|totals| totals.cost.is_some())
     );
+}
+
+#[test]
+fn threads_that_share_a_processor_wait_for_it() {
+    if std::fs::metadata("/proc/thread-self/schedstat").is_err() {
+        eprintln!("skipped: threads_that_share_a_processor_wait_for_it needs schedstat of the kernel");
+        return;
+    }
+    let clock = Clock::start();
+    // Each thread stays on one processor, and `null` never lets it sleep.
+    let threads = 2 * std::thread::available_parallelism().unwrap().get() as u32;
+    let lanes = (0..threads).map(|_| {
+        let target = open("null", clock, &options(1)).unwrap();
+        let workload =
+            synthetic("random,size=4KiB,read=100%,closed=1,requests=1000000000", target.facts().space, 1);
+        Lane::new(target, workload)
+    });
+    let plan = Plan { duration: Some(Duration::from_ms(300)), ..Plan::default() };
+    let streams = vec![Stream::new(at_most(threads), lanes.collect())];
+    let measurement = measure(&plan, clock, streams, &mut Heard::default()).unwrap();
+    for totals in [&measurement.totals, &measurement.streams[0]] {
+        let wait = totals.cost.unwrap().processor_wait;
+        // Half of their time, if nothing else runs.
+        assert!(wait > totals.elapsed() * u64::from(threads) / 10, "{wait} of {threads} threads");
+    }
 }
 
 /// Measures closed loads on two models of one clock, whose speeds differ; the rows of each.
