@@ -338,8 +338,8 @@ fn failure(options: &BenchOptions, loads: &[Vec<Load>], phases: &[PhaseRun]) -> 
                 ));
                 return Some(place(failure, run));
             }
-            if let Some(away) = totals.away {
-                let problem = format!("`{address}`: no connection in the last {:.1} s", away.as_s());
+            if let Some(away) = trust::away_at_end(totals) {
+                let problem = format!("`{address}`: {away}");
                 return Some(place(Failure::check(problem), run));
             }
             if totals.part.requests() == 0 && totals.part.failed > 0 {

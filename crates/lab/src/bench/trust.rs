@@ -1,10 +1,11 @@
 //! Sentences on how far to trust a measurement.
 
 use seeklab_bench::{
-    Interval, Measurement, Plan, STEADY_RANGE_PCT, STEADY_ROUNDS, STEADY_SLOPE_PCT, SteadyFigure, SteadyRule,
-    SteadyWindow, Totals,
+    Cost, Interval, Measurement, Part, Plan, STEADY_RANGE_PCT, STEADY_ROUNDS, STEADY_SLOPE_PCT, SteadyFigure,
+    SteadyRule, SteadyWindow, Totals,
 };
 
+use seeklab_core::Duration;
 use seeklab_core::statistics::Distribution;
 use seeklab_workloads::WorkloadSpec;
 
@@ -13,12 +14,22 @@ use super::load::Load;
 use super::options::{PhaseOptions, StreamLoad};
 use super::phase::StreamRun;
 use super::phases::track;
+use crate::output::counted;
 use crate::run::in_whole_blocks;
 
 /// Share of late issues, in percent, above which arrivals are not as intended.
 const LATE_PCT_MAX: f64 = 1.0;
 /// Share of a processor, in percent, from which a thread has no time left.
 const BUSY_PCT: f64 = 95.0;
+/// Shortest run of which the share of a processor says something. The processor time of the kernel is coarser than short runs.
+const BUSY_TIME_MIN: Duration = Duration::from_ms(100);
+/// Share of its time, in percent, for which a thread of a closed load may wait for a processor.
+const PROCESSOR_WAIT_PCT_MAX: f64 = 5.0;
+/// Time without a connection at the end of a run up to which it is a reconnection like any other.
+const AWAY_MAX: Duration = Duration::from_ms(100);
+/// Range and trend of the counts of five intervals, in standard deviations of a count, that random variation explains. A
+/// larger range has a probability of 0.4 % without any change, a larger trend one of 0.008 %.
+const RANDOM_DEVIATIONS: f64 = 5.0;
 /// Sentence on a run that nothing distorted.
 const ALL_CLEAR: &str = "no disturbance was found: requests were issued in time, none failed or is missing";
 /// The same of a run in virtual time.
@@ -120,24 +131,23 @@ fn of_stream(
              its processor away {switches} times: response times include that, service times do not"
         ));
     }
-    if totals.unissued > 0 {
-        let at_least = if totals.has_more_unissued { "at least " } else { "" };
-        doubts.push(format!(
-            "{at_least}{} requests arrived and were never issued, because the target did not sustain the load: no time includes them",
-            totals.unissued
-        ));
+    if !load.is_open && !plan.is_virtual {
+        doubts.extend(without_processor(totals, stream.threads));
     }
+    doubts.extend(never_issued(totals));
     if part.dropped > 0 {
+        let dropped = counted(part.dropped as usize, "request");
+        let were = was(part.dropped);
         doubts.push(format!(
-            "{} requests found no room and were left out: no time includes them",
-            part.dropped
+            "{dropped} found no room and {were} left out: no time includes {}",
+            them(part.dropped)
         ));
     }
     if !totals.unfinished.is_empty() || totals.silent_threads > 0 {
         doubts.push(format!("{}: no time includes them", unreturned(totals)));
     }
     if let Some(away) = totals.away {
-        doubts.push(format!("there was no connection in the last {:.1} s", away.as_s()));
+        doubts.push(format!("there was no connection in the last {}", in_s_or_ms(away)));
     }
     if part.pause >= Plan::HUNG && !plan.is_virtual {
         let pause_s = part.pause.as_s();
@@ -147,15 +157,13 @@ fn of_stream(
         doubts.push(format!("requests were not sent, because the target refuses them: {refusal}"));
     }
     if part.failed > 0 {
-        let failed = crate::output::counted(part.failed as usize, "request");
-        doubts.push(format!("{failed} failed: no time of successful requests includes them"));
+        let failed = counted(part.failed as usize, "request");
+        doubts
+            .push(format!("{failed} failed: no time of successful requests includes {}", them(part.failed)));
     }
-    if part.delayed > 0 && totals.unissued == 0 {
-        doubts.push(format!(
-            "{} arrivals waited because {} requests were under way: their response times include the wait",
-            part.delayed,
-            stream.room()
-        ));
+    doubts.extend(repeated(totals));
+    if totals.unissued == 0 {
+        doubts.extend(waited(part, stream.room()));
     }
     let takes = stream.facts.outstanding_max;
     if let Some(population) = load.population.filter(|population| takes == 1 && *population > 1) {
@@ -168,32 +176,128 @@ fn of_stream(
 
 /// The requests that a target has not returned, in words.
 pub(super) fn unreturned(totals: &Totals) -> String {
-    let threads = crate::output::counted(totals.silent_threads as usize, "thread");
+    let threads = counted(totals.silent_threads as usize, "thread");
     match totals.unfinished.len() {
         0 => format!("{threads} did not end in time, and figures of the last interval are missing"),
         held if totals.silent_threads > 0 => format!(
             "the target never returned {}, and {threads} with it: what arrived there since is in no count",
-            crate::output::counted(held, "request")
+            counted(held, "request")
         ),
-        held => format!("the target never returned {}", crate::output::counted(held, "request")),
+        held => format!("the target never returned {}", counted(held, "request")),
     }
+}
+
+/// The end of a run without a connection, in words. `None` if there was one, or if it was being remade for a moment and no
+/// request is lost.
+pub(super) fn away_at_end(totals: &Totals) -> Option<String> {
+    let away = totals.away?;
+    let has_lost = totals.unissued > 0 || totals.part.failed > 0 || totals.part.dropped > 0;
+    (has_lost || away >= AWAY_MAX).then(|| format!("no connection in the last {}", in_s_or_ms(away)))
+}
+
+/// A doubt if requests arrived and were never issued.
+fn never_issued(totals: &Totals) -> Option<String> {
+    let count = totals.unissued;
+    let at_least = if totals.has_more_unissued { "at least " } else { "" };
+    let reason = match totals.away {
+        Some(_) => "there was no connection",
+        None => "the target did not sustain the load",
+    };
+    (count > 0).then(|| {
+        let (requests, were) = (counted(count as usize, "request"), was(count));
+        format!(
+            "{at_least}{requests} arrived and {were} never issued, because {reason}: no time includes {}",
+            them(count)
+        )
+    })
+}
+
+/// Doubts about arrivals that waited for room, of which there is that much, and for a connection.
+fn waited(part: &Part, room: u32) -> Vec<String> {
+    let under_way = format!("{} {} under way", counted(room as usize, "request"), was(room.into()));
+    let reasons = [
+        (part.delayed - part.delayed_away, under_way.as_str()),
+        (part.delayed_away, "the connection was being remade"),
+    ];
+    let waits = reasons.into_iter().filter(|(count, _)| *count > 0).map(|(count, reason)| {
+        let include = if count == 1 { "its response time includes" } else { "their response times include" };
+        format!("{} waited because {reason}: {include} the wait", counted(count as usize, "arrival"))
+    });
+    waits.collect()
+}
+
+/// Doubts about attempts that were sent again and connections that were remade.
+fn repeated(totals: &Totals) -> Vec<String> {
+    let mut doubts = Vec::new();
+    let (retries, reconnections) = (totals.part.retries, totals.reconnections);
+    if retries > 0 {
+        let attempts = counted(retries as usize, "failed attempt");
+        doubts.push(format!(
+            "{attempts} {} repeated: response times include what failed before, service times do not",
+            was(retries)
+        ));
+    }
+    if reconnections > 0 {
+        let times = counted(reconnections as usize, "time");
+        doubts.push(format!("the connection was remade {times}: no request ends meanwhile"));
+    }
+    doubts
+}
+
+/// A doubt if the threads of a closed load could have run and had no processor.
+fn without_processor(totals: &Totals, threads: u32) -> Option<String> {
+    let cost = totals.cost?;
+    let time_s = totals.elapsed().as_s() * f64::from(threads);
+    let pct = 100.0 * cost.processor_wait.as_s() / time_s;
+    (time_s > 0.0 && pct > PROCESSOR_WAIT_PCT_MAX).then(|| {
+        format!(
+            "the threads of this program waited for a processor for {pct:.0} % of the time, and the kernel took theirs away {}: all \
+             times include that, and the rates are lower",
+            counted(cost.preemptions as usize, "time")
+        )
+    })
+}
+
+/// A short time in milliseconds, another one in seconds.
+fn in_s_or_ms(time: Duration) -> String {
+    match time < AWAY_MAX {
+        true => format!("{:.0} ms", time.as_ms()),
+        false => format!("{:.1} s", time.as_s()),
+    }
+}
+
+/// The verb of that many requests.
+const fn was(count: u64) -> &'static str {
+    if count == 1 { "was" } else { "were" }
+}
+
+/// The pronoun of that many requests.
+const fn them(count: u64) -> &'static str {
+    if count == 1 { "it" } else { "them" }
 }
 
 /// A doubt if the program used up its processors, so that a faster target would look the same.
 fn busy(plan: &Plan, loads: &[Load], measurement: &Measurement) -> Option<String> {
     let cost = measurement.totals.cost?;
-    let elapsed_s = measurement.totals.elapsed().as_s();
     // An open load spins before each arrival.
-    if loads.iter().any(|load| load.is_open) || plan.is_virtual || elapsed_s <= 0.0 {
+    if loads.iter().any(|load| load.is_open) || plan.is_virtual {
         return None;
     }
-    let pct = 100.0 * cost.processor().as_s() / elapsed_s;
+    used_up(cost, measurement.totals.elapsed())
+}
+
+/// A doubt if this cost in that time takes all of a processor.
+fn used_up(cost: Cost, elapsed: Duration) -> Option<String> {
+    if elapsed < BUSY_TIME_MIN {
+        return None;
+    }
+    let pct = 100.0 * cost.processor().as_s() / elapsed.as_s();
     (pct >= BUSY_PCT).then(|| {
         format!("this program used {pct:.0} % of a processor: with one thread per processor it may find more requests per second")
     })
 }
 
-/// A doubt if the rate of the last intervals still changed.
+/// A doubt if the rate of the last intervals still changed by more than random variation of so many requests.
 fn unsteady(intervals: &[Interval]) -> Option<String> {
     // The last interval may be cut.
     let inner = intervals.get(..intervals.len().checked_sub(1)?)?;
@@ -203,16 +307,21 @@ fn unsteady(intervals: &[Interval]) -> Option<String> {
     let Some(window) = SteadyWindow::of_last(&rates) else {
         return Some("the target completed nothing in the last intervals".to_owned());
     };
-    (!window.is_steady()).then(|| {
-        format!("no steady state: over the last {STEADY_ROUNDS} intervals the rate had {}", in_words(window))
+    let requests: u64 = last.iter().map(|interval| interval.part.requests()).sum();
+    // The deviation of a count of Poisson arrivals is its root.
+    let deviation_pct = 100.0 / (requests as f64 / STEADY_ROUNDS as f64).sqrt();
+    let random_pct = RANDOM_DEVIATIONS * deviation_pct;
+    let allowed = (STEADY_RANGE_PCT.max(random_pct), STEADY_SLOPE_PCT.max(random_pct));
+    (window.range_pct > allowed.0 || window.slope_pct.abs() > allowed.1).then(|| {
+        let figures = in_words(window, allowed);
+        format!("no steady state: over the last {STEADY_ROUNDS} intervals the rate had {figures}")
     })
 }
 
-/// Range and trend of a window in words.
-fn in_words(window: SteadyWindow) -> String {
+/// Range and trend of a window in words, with those that are allowed.
+fn in_words(window: SteadyWindow, (range_pct, slope_pct): (f64, f64)) -> String {
     format!(
-        "a range of {:.0} % of its mean (allowed {STEADY_RANGE_PCT:.0} %) and a trend of {:.0} % (allowed \
-         {STEADY_SLOPE_PCT:.0} %)",
+        "a range of {:.0} % of its mean (allowed {range_pct:.0} %) and a trend of {:.0} % (allowed {slope_pct:.0} %)",
         window.range_pct,
         window.slope_pct.abs()
     )
@@ -226,7 +335,7 @@ fn not_reached(rule: SteadyRule, measurement: &Measurement) -> Option<String> {
     Some(match track.window() {
         Some(window) => format!(
             "no steady state in {rounds} rounds: over the last {STEADY_ROUNDS} of them {name} had {}",
-            in_words(window)
+            in_words(window, (STEADY_RANGE_PCT, STEADY_SLOPE_PCT))
         ),
         None => format!("no steady state in {rounds} rounds of {name}: the test takes {STEADY_ROUNDS}"),
     })
@@ -252,4 +361,122 @@ fn changes(plan: &Plan, measurement: &Measurement) -> Option<String> {
         values[left.round as usize - 2],
         values[left.round as usize - 1],
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use seeklab_core::Instant;
+
+    use super::*;
+
+    fn totals(part: Part) -> Totals {
+        Totals { part, end: Instant::from_ns(1_000_000_000), ..Totals::default() }
+    }
+
+    #[test]
+    fn arrivals_name_what_they_waited_for() {
+        let part = |delayed, delayed_away| Part { delayed, delayed_away, ..Part::default() };
+        assert_eq!(
+            waited(&part(1, 0), 1),
+            ["1 arrival waited because 1 request was under way: its response time includes the wait"]
+        );
+        assert_eq!(
+            waited(&part(5, 3), 1024),
+            [
+                "2 arrivals waited because 1024 requests were under way: their response times include the wait",
+                "3 arrivals waited because the connection was being remade: their response times include the wait",
+            ]
+        );
+        assert_eq!(waited(&part(3, 3), 1024).len(), 1, "all of them waited for the connection");
+        assert!(waited(&part(0, 0), 1024).is_empty());
+    }
+
+    #[test]
+    fn requests_that_were_never_issued_have_the_reason() {
+        let note = |unissued, away| never_issued(&Totals { unissued, away, ..Totals::default() });
+        assert_eq!(note(0, None), None);
+        assert_eq!(
+            note(1, None).unwrap(),
+            "1 request arrived and was never issued, because the target did not sustain the load: no time includes it"
+        );
+        assert_eq!(
+            note(2, Some(Duration::from_s(1))).unwrap(),
+            "2 requests arrived and were never issued, because there was no connection: no time includes them"
+        );
+    }
+
+    #[test]
+    fn retries_and_reconnections_are_disturbances() {
+        assert!(repeated(&totals(Part::default())).is_empty());
+        let disturbed = Totals { reconnections: 1, ..totals(Part { retries: 2, ..Part::default() }) };
+        assert_eq!(
+            repeated(&disturbed),
+            [
+                "2 failed attempts were repeated: response times include what failed before, service times do not",
+                "the connection was remade 1 time: no request ends meanwhile",
+            ]
+        );
+    }
+
+    #[test]
+    fn short_reconnection_at_the_end_is_no_failure_unless_requests_are_lost() {
+        let ended = |away_ms, part| {
+            let away = Some(Duration::from_ms(away_ms));
+            away_at_end(&Totals { away, ..totals(part) })
+        };
+        assert_eq!(ended(99, Part::default()), None);
+        assert_eq!(ended(100, Part::default()).unwrap(), "no connection in the last 0.1 s");
+        assert_eq!(
+            ended(12, Part { failed: 1, ..Part::default() }).unwrap(),
+            "no connection in the last 12 ms"
+        );
+        let unissued = Totals { unissued: 1, away: Some(Duration::ZERO), ..Totals::default() };
+        assert!(away_at_end(&unissued).is_some());
+        assert_eq!(away_at_end(&totals(Part::default())), None);
+    }
+
+    #[test]
+    fn processor_time_of_short_runs_says_nothing() {
+        let cost = Cost { user: Duration::from_ms(99), ..Cost::default() };
+        assert_eq!(used_up(cost, Duration::from_ms(30)), None);
+        assert!(used_up(cost, Duration::from_ms(100)).unwrap().contains("used 99 % of a processor"));
+        assert_eq!(used_up(cost, Duration::from_ms(200)), None);
+    }
+
+    #[test]
+    fn threads_that_wait_for_a_processor_limit_the_trust() {
+        let of = |wait_ms, threads| {
+            let processor_wait = Duration::from_ms(wait_ms);
+            let cost = Some(Cost { processor_wait, preemptions: 62, ..Cost::default() });
+            without_processor(&Totals { cost, ..totals(Part::default()) }, threads)
+        };
+        assert_eq!(of(49, 1), None);
+        let note = of(800, 1).unwrap();
+        assert!(note.contains("for 80 % of the time") && note.contains("62 times"), "{note}");
+        assert!(of(800, 8).unwrap().contains("for 10 % of the time"));
+        assert_eq!(without_processor(&totals(Part::default()), 1), None, "nothing is known");
+    }
+
+    /// The doubt about a run with these requests in each second.
+    fn doubt(requests: &[u64]) -> Option<String> {
+        let interval = |(index, requests): (usize, &u64)| {
+            let at = |index| Instant::from_ns(index as u64 * 1_000_000_000);
+            let mut part = Part { from: at(index), until: at(index + 1), ..Part::default() };
+            part.operations[0].requests = *requests;
+            Interval { index: index as u64, part, streams: Vec::new(), silent_threads: 0 }
+        };
+        unsteady(&requests.iter().enumerate().map(interval).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn random_variation_of_few_requests_is_a_steady_state() {
+        // Poisson arrivals at 20 per second. The last interval may be cut.
+        assert_eq!(doubt(&[20, 27, 14, 22, 17, 3]), None);
+        assert_eq!(doubt(&[13, 18, 20, 24, 28, 3]), None);
+        // The same shares of many requests are a change.
+        let note = doubt(&[20_000, 27_000, 14_000, 22_000, 17_000, 3_000]).unwrap();
+        assert!(note.contains("(allowed 20 %)") && note.contains("(allowed 10 %)"), "{note}");
+        assert!(doubt(&[40, 20, 10, 5, 2, 0]).is_some());
+        assert!(doubt(&[0, 0, 0, 0, 0, 0]).unwrap().contains("completed nothing"));
+    }
 }
