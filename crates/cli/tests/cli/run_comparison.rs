@@ -77,6 +77,44 @@ fn repetitions_of_a_run_are_runs() {
 }
 
 #[test]
+fn phases_and_streams_of_repeated_plans_are_compared_by_name() {
+    let bench = Bench::new();
+    let phase = |name: &str| format!("[[phases]]\nname = \"{name}\"\nrequests = 500\n");
+    let stream = |name: &str, rate: u32| {
+        let load = format!("random,size=4KiB,read=100%,poisson={rate}/s");
+        format!("[[phases.streams]]\nname = \"{name}\"\nworkload = \"{load}\"\n")
+    };
+    let (idle, burst) =
+        (phase("idle") + &stream("x", 20), phase("burst") + &stream("x", 40) + &stream("y", 40));
+    let plan = format!("target = \"model:cheetah-36es\"\n{idle}{burst}");
+    bench.write("plan.toml", plan);
+    for (folder, seed) in [("cA", "1"), ("cB", "9")] {
+        bench.run(&["bench", "plan.toml", "--seed", seed, "--repeat", "5", "--folder", folder]).done();
+    }
+    let threshold = ["--fail-if", "phases.burst.response_p99_ms +50%"];
+    let compared = bench.json(&[&["bench", "compare", "cA", "cB"][..], &threshold].concat());
+    assert_eq!((&compared["before_runs"], &compared["after_runs"]), (&5.into(), &5.into()));
+    assert_eq!(compared["thresholds"][0]["verdict"], "kept", "{compared:#}");
+    let figures = compared["figures"].as_array().unwrap();
+    let repeated: serde_json::Value = serde_json::from_slice(&bench.read("cA/run.json")).unwrap();
+    for (name, place) in [("phases.idle", 0), ("phases.burst", 1), ("phases.burst.streams.y", 3)] {
+        let name = format!("{name}.response_p99_ms");
+        let of = figures.iter().find(|figure| figure["figure"] == name.as_str()).unwrap();
+        assert!(of["change_low_pct"].is_number(), "{of:#}");
+        let mean = &repeated["repeated"][place]["response_p99_ms"]["mean"];
+        assert!(
+            (of["before_mean"].as_f64().unwrap() - mean.as_f64().unwrap()).abs() < 1e-4,
+            "{name}: {mean}"
+        );
+    }
+    // Percentiles of both phases together are none of any load.
+    assert!(!figures.iter().any(|figure| figure["figure"] == "response_p99_ms"), "{figures:#?}");
+    bench
+        .run(&["bench", "compare", "cA", "cB", "--fail-if", "response_p99_ms +5%"])
+        .fails(&["not every run has a figure `response_p99_ms`", "such as `phases.idle.response_p99_ms`"]);
+}
+
+#[test]
 fn mistakes_are_named() {
     let bench = Bench::new();
     runs(&bench, "one", 0..1, &[]);

@@ -1,22 +1,21 @@
 //! Compares the results of repeated measurements: changes with their intervals, and thresholds that they must not exceed.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
 use seeklab_analysis::{RepetitionChange, ThresholdVerdict};
 use seeklab_core::Seed;
+use seeklab_core::names::near_matches;
 use seeklab_report::{Page, PageSection, PlainTable};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Serialize;
 
-use super::run_document::{RUN_FILE, RunState};
+use super::compared_runs::{ComparedRun, ComparedRuns, read_runs};
 use crate::failure::Failure;
 use crate::output::{VERSION, counted};
 use crate::session::Session;
 
-/// Figures that are compared without being named.
+/// Figures of a measurement, a phase or a stream that are compared without being named.
 const FIGURES: [&str; 8] = [
     "requests_per_second",
     "mib_per_second",
@@ -31,7 +30,7 @@ const FIGURES: [&str; 8] = [
 /// A threshold of the change of a figure, such as `response_p99_ms +5%`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChangeThreshold {
-    /// Key of the figure in the document of a measurement, or of an operation: `read.response_p99_ms`.
+    /// Name of the figure: `response_p99_ms`, `read.response_p99_ms`, `phases.burst.response_p99_ms`.
     pub figure: String,
     /// Threshold in percent.
     pub threshold_pct: f64,
@@ -47,8 +46,8 @@ impl FromStr for ChangeThreshold {
             "write a figure and a change, such as 'response_p99_ms +5%' or 'requests_per_second -3%'"
                 .to_owned()
         };
-        let (figure, change) = text.trim().split_once(char::is_whitespace).ok_or_else(form)?;
-        let change = change.trim();
+        let (figure, change) = text.trim().rsplit_once(char::is_whitespace).ok_or_else(form)?;
+        let figure = figure.trim_end();
         let is_upper = match change.chars().next() {
             Some('+') => true,
             Some('-') => false,
@@ -106,7 +105,8 @@ pub struct RunComparisonFigures {
 /// Change of a figure.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FigureChange {
-    /// Key of the figure.
+    /// Name of the figure. Runs of one phase have the keys of `bench --json`; runs of several phases have
+    /// `phases.PHASE.KEY` only. Streams have `phases.PHASE.streams.STREAM.KEY`.
     pub figure: String,
     /// Mean over the runs before.
     pub before_mean: f64,
@@ -159,8 +159,10 @@ pub fn compare_runs(
     options: &RunComparisonOptions,
 ) -> Result<RunComparisonResult, Failure> {
     let (before, after) = (read_runs(&options.before)?, read_runs(&options.after)?);
-    let mut names: Vec<&str> = options.thresholds.iter().map(|threshold| threshold.figure.as_str()).collect();
-    names.extend(FIGURES);
+    let thresholds = options.thresholds.iter().map(|threshold| threshold.figure.clone());
+    let mut names: Vec<String> = thresholds.collect();
+    let prefixes = &before.runs[0].prefixes;
+    names.extend(prefixes.iter().flat_map(|prefix| FIGURES.map(|figure| format!("{prefix}{figure}"))));
     let mut changes: Vec<FigureChange> = Vec::new();
     let mut known = Vec::new();
     for (index, name) in names.iter().enumerate() {
@@ -168,11 +170,10 @@ pub fn compare_runs(
             continue;
         }
         let is_threshold = index < options.thresholds.len();
-        let values = (values(&before, name), values(&after, name));
+        let values = (values(&before.runs, name), values(&after.runs, name));
         let (Some(of_before), Some(of_after)) = values else {
             if is_threshold {
-                return Err(Failure::new(format!("--fail-if: not every run has a figure `{name}`"))
-                    .hint("`seeklab schema bench` lists the figures; those of an operation are read.KEY and write.KEY"));
+                return Err(missing_figure(name, &before.runs, &after.runs));
             }
             continue;
         };
@@ -186,7 +187,7 @@ pub fn compare_runs(
             .hint("repeat each measurement five times, for example"));
         }
         changes.push(figure_change(name, &of_before, &of_after, change.as_ref()));
-        known.extend(change.map(|change| ((*name).to_owned(), change)));
+        known.extend(change.map(|change| (name.clone(), change)));
     }
     let thresholds: Vec<ThresholdFigures> = options
         .thresholds
@@ -205,10 +206,10 @@ pub fn compare_runs(
         .then(|| Failure::check(format!("the change exceeds {}", exceeded.join(" and "))));
     let figures = RunComparisonFigures {
         before: options.before.display().to_string(),
-        before_runs: before.len(),
+        before_runs: before.runs.len(),
         after: options.after.display().to_string(),
-        after_runs: after.len(),
-        notes: notes(&before, &after, &thresholds),
+        after_runs: after.runs.len(),
+        notes: notes([&before, &after], &thresholds),
         figures: changes,
         thresholds,
     };
@@ -252,99 +253,57 @@ fn threshold_figures(threshold: &ChangeThreshold, change: &RepetitionChange) -> 
     }
 }
 
-/// The documents of a folder: its own `run.json`, those of the folders in it, and other JSON documents of measurements.
-fn read_runs(path: &Path) -> Result<Vec<Value>, Failure> {
-    let context = |error: std::io::Error| Failure::from(error).context(path.display());
-    let files = if path.join(RUN_FILE).is_file() {
-        vec![path.join(RUN_FILE)]
-    } else if path.is_dir() {
-        let mut files = Vec::new();
-        for entry in fs::read_dir(path).map_err(context)? {
-            let entry = entry.map_err(context)?.path();
-            let run = entry.join(RUN_FILE);
-            if run.is_file() {
-                files.push(run);
-            } else if entry.extension().is_some_and(|suffix| suffix == "json") {
-                files.push(entry);
-            }
-        }
-        files.sort();
-        files
-    } else {
-        vec![path.to_owned()]
-    };
-    let mut runs = Vec::new();
-    for file in files {
-        let text = fs::read_to_string(&file).map_err(|error| Failure::from(error).context(file.display()))?;
-        let document: Value = serde_json::from_str(&text)
-            .map_err(|error| Failure::new(format!("{}: is no JSON document: {error}", file.display())))?;
-        if let Some(state @ (RunState::Running | RunState::Failed)) = state_of(&document) {
-            let what = match state {
-                RunState::Failed => "ended without figures",
-                _ => "goes on, or was killed",
-            };
-            return Err(Failure::new(format!("{}: the run {what}", file.display()))
-                .hint("wait for its end, or remove its folder"));
-        }
-        if document.get("target_kind").is_none() || document.get("response_mean_ms").is_none() {
-            return Err(Failure::new(format!("{}: is no result of seeklab bench", file.display()))
-                .hint("write it with `seeklab bench … --json`, or `--folder FOLDER`"));
-        }
-        runs.extend(repetitions(document));
+/// Values of a figure in all runs; `None` if a run has none.
+fn values(runs: &[ComparedRun], name: &str) -> Option<Vec<f64>> {
+    runs.iter().map(|run| run.figures.get(name).copied()).collect()
+}
+
+fn missing_figure(name: &str, before: &[ComparedRun], after: &[ComparedRun]) -> Failure {
+    let first = &before[0];
+    let in_all = |of: &&str| before.iter().chain(after).all(|run| run.figures.contains_key(*of));
+    let near = near_matches(name, first.figures.keys().map(String::as_str).filter(in_all));
+    let failure = Failure::new(format!("--fail-if: not every run has a figure `{name}`{near}"));
+    match first.prefixes.iter().find(|prefix| first.figures.contains_key(&format!("{prefix}{name}"))) {
+        Some(prefix) => failure.hint(format!(
+            "runs of several phases have figures of each phase, such as `{prefix}{name}`, and none of all phases together"
+        )),
+        None => failure.hint(
+            "`seeklab schema bench` lists the figures; those of an operation are read.KEY and write.KEY, those of a phase and \
+             its streams phases.PHASE.KEY and phases.PHASE.streams.STREAM.KEY",
+        ),
     }
-    if runs.is_empty() {
-        return Err(Failure::new(format!("{}: has no results of seeklab bench", path.display()))
-            .hint("write them with `seeklab bench … --folder FOLDER/1`, FOLDER/2 and so on"));
-    }
-    Ok(runs)
 }
 
-/// The repetitions of a run of one phase, each as a run. Other runs stay as they are: the figures of several phases do not add up.
-fn repetitions(document: Value) -> Vec<Value> {
-    let phases = document["phases"].as_array().map_or(&[][..], Vec::as_slice);
-    let is_repeated = phases.len() > 1 && document["repetitions"] == phases.len();
-    if !is_repeated || phases.iter().any(|phase| phase["phase"] != phases[0]["phase"]) {
-        return vec![document];
-    }
-    let each = phases.iter().map(|phase| {
-        let mut run = phase.clone();
-        for key in ["target", "workload"] {
-            run[key] = document[key].clone();
-        }
-        if let [stream] = phase["streams"].as_array().map_or(&[][..], Vec::as_slice) {
-            run["operations"] = stream["operations"].clone();
-        }
-        run
-    });
-    each.collect()
-}
-
-/// State of a run; `None` of a document of `--json`.
-fn state_of(document: &Value) -> Option<RunState> {
-    RunState::deserialize(document.get("run")?.get("state")?).ok()
-}
-
-/// Values of a figure in all runs.
-fn values(runs: &[Value], name: &str) -> Option<Vec<f64>> {
-    let of = |run: &Value| match name.split_once('.') {
-        None => run.get(name)?.as_f64(),
-        Some((op, key)) => {
-            let operations = run.get("operations")?.as_array()?;
-            operations.iter().find(|operation| operation["op"] == op)?.get(key)?.as_f64()
-        }
-    };
-    runs.iter().map(of).collect()
-}
-
-fn notes(before: &[Value], after: &[Value], thresholds: &[ThresholdFigures]) -> Vec<String> {
+fn notes(sides: [&ComparedRuns; 2], thresholds: &[ThresholdFigures]) -> Vec<String> {
     let mut notes = Vec::new();
-    for key in ["target", "workload"] {
-        let first = &before[0][key];
-        if let Some(other) = before.iter().chain(after).map(|run| &run[key]).find(|other| *other != first) {
-            notes.push(format!("the runs have different values of `{key}`: {first} and {other}"));
+    let runs = || sides.iter().flat_map(|side| &side.runs);
+    let first = &sides[0].runs[0];
+    for (key, pick) in
+        [("target", ComparedRun::target as fn(&ComparedRun) -> &str), ("workload", ComparedRun::workload)]
+    {
+        if let Some(other) = runs().map(pick).find(|other| *other != pick(first)) {
+            notes.push(format!(
+                "the runs have different values of `{key}`: \"{}\" and \"{other}\"",
+                pick(first)
+            ));
         }
     }
-    let distrusted = before.iter().chain(after).filter(|run| run["trusted"] == false).count();
+    let mut parts: Vec<&str> = runs().flat_map(|run| &run.prefixes).map(String::as_str).collect();
+    parts.sort_unstable();
+    parts.dedup();
+    for part in parts {
+        let is_in = |run: &&ComparedRun| run.prefixes.iter().any(|prefix| prefix == part);
+        if !part.is_empty() && !runs().all(|run| is_in(&run)) {
+            let name = part.trim_end_matches('.');
+            notes.push(format!("`{name}` is not in every run, so its figures are not compared"));
+        }
+    }
+    let stopped: usize = sides.iter().map(|side| side.stopped_repetitions).sum();
+    if stopped > 0 {
+        let stopped = counted(stopped, "repetition");
+        notes.push(format!("left out: {stopped} that the caller stopped"));
+    }
+    let distrusted = runs().filter(|run| !run.is_trusted).count();
     if distrusted > 0 {
         notes.push(format!("{} of the runs did not trust their own figures: see their notes", distrusted));
     }

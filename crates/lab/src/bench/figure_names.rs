@@ -46,6 +46,13 @@ pub(crate) fn named_figures(figures: &BenchFigures, with_phases: bool) -> BTreeM
     leaves(&named).into_iter().filter_map(|(name, value)| Some((name, value.as_f64()?))).collect()
 }
 
+/// The numbers of a document of a measurement by name; null is left out.
+pub(super) fn document_figures(document: &Value) -> BTreeMap<String, f64> {
+    let mut found = Vec::new();
+    collect("", document, &mut found);
+    found.into_iter().filter_map(|(name, value)| Some((name, value.as_f64()?))).collect()
+}
+
 /// The names that a measurement of one stream has, and with a plan those of its phases.
 pub(crate) fn figure_names(plan: Option<&BenchOptions>) -> Vec<String> {
     let nothing = Totals { cost: Some(seeklab_bench::Cost::default()), ..Totals::default() };

@@ -6,6 +6,7 @@
 //! ```
 
 mod answer;
+mod compared_runs;
 mod comparison;
 mod counters;
 mod course;
