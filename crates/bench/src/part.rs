@@ -81,9 +81,9 @@ impl Part {
         self.operations.iter().map(|direction| direction.requests).sum()
     }
 
-    /// Bytes that were transferred.
+    /// Bytes that were read and written. Discards and writes of zeroes transfer none.
     pub fn bytes(&self) -> u64 {
-        self.operations.iter().map(|direction| direction.bytes).sum()
+        self.operations[Operation::Read as usize].bytes + self.operations[Operation::Write as usize].bytes
     }
 
     /// Response times of all successful requests.
@@ -145,5 +145,23 @@ impl Part {
         self.late_ends += other.late_ends;
         self.pause = self.pause.max(other.pause);
         self.last_completion = self.last_completion.max(other.last_completion);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_those_read_and_written() {
+        let mut part = Part::default();
+        for (bytes, op) in (1..).zip(Operation::ALL) {
+            part.operations[op as usize].bytes = match op {
+                Operation::Read => 1 << 20,
+                Operation::Write => 1 << 21,
+                _ => bytes,
+            };
+        }
+        assert_eq!(part.bytes(), 3 << 20);
     }
 }

@@ -155,6 +155,16 @@ fn contradictory_plans_are_refused() {
 }
 
 #[test]
+fn throughput_of_the_intervals_and_of_the_whole_is_that_read_and_written() {
+    let bench = Bench::new();
+    let load = "random,size=4KiB,read=50%,discard=25%,closed=1,requests=4000";
+    let run = ["bench", "model:constant", "-w", load, "--interval", "0s"];
+    let figures = bench.json(&run);
+    assert!(figures["others"].as_u64() > Some(500), "{figures:#}");
+    assert_eq!(figures["intervals"][0]["mib_per_second"], figures["mib_per_second"]);
+}
+
+#[test]
 fn closed_load_leaves_no_arrivals_behind() {
     let bench = Bench::new();
     let load = "random,size=4KiB,read=100%,closed=32";

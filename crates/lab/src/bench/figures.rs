@@ -223,7 +223,7 @@ pub struct OperationFigures {
     pub requests: u64,
     /// Requests per second.
     pub requests_per_second: Option<f64>,
-    /// MiB per second.
+    /// MiB of this operation per second, also of discards and writes of zeroes.
     pub mib_per_second: Option<f64>,
     /// Response times.
     #[serde(flatten)]
@@ -280,7 +280,7 @@ pub struct IntervalFigures {
     pub requests: u64,
     /// Requests per second.
     pub requests_per_second: Option<f64>,
-    /// MiB per second.
+    /// MiB read and written per second.
     pub mib_per_second: Option<f64>,
     /// Attempts that failed.
     pub errors: u64,
@@ -501,7 +501,7 @@ impl LoadFigures {
             written_bytes: writes.bytes,
             duration_s: six_decimals(elapsed.as_s()),
             requests_per_second: per_second(requests as f64, elapsed),
-            mib_per_second: per_second(mib(reads.bytes) + mib(writes.bytes), elapsed),
+            mib_per_second: per_second(mib(part.bytes()), elapsed),
             attempts: part.attempts,
             errors: part.errors(),
             failed_requests: part.failed,
