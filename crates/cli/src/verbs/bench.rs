@@ -385,6 +385,7 @@ impl RunArguments {
             address,
             setup: self.setup.setup(),
             buffered: self.buffered,
+            drops_pages: false,
             polling: Polling {
                 submission: self.poll.contains(&PollName::Submission),
                 completion: self.poll.contains(&PollName::Completion),

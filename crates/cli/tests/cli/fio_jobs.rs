@@ -65,12 +65,13 @@ fn distance(mut one: Vec<u64>, mut other: Vec<u64>) -> f64 {
 }
 
 /// Jobs without chance: their requests are those of fio, one by one. `there.img` has 1 MiB.
-const EXACT: [&str; 21] = [
+const EXACT: [&str; 24] = [
     "[global]\nioengine=null\n[a]\nrw=read\nbs=64k\nsize=16m\n",
     "[global]\nioengine=null\nbs=4k\n[a]\nrw=write\noffset=1m\nsize=4m\nio_size=2m\n",
     "[global]\nioengine=null\n[a]\nrw=read:-8k\nbs=4k\nsize=1m\n",
     "[global]\nioengine=null\n[a]\nrw=write:4k\nbs=4k\nsize=1m\nnumber_ios=100\n",
     "[global]\nioengine=null\n[a]\nrw=trim\nbs=128k\nsize=8m\n",
+    "[global]\nioengine=null\n[a]\nrw=trim\nbs=4k,8k,16k\nsize=1m\n",
     "[global]\nioengine=null\n[a]\nrw=read\nbs=4k\nsize=1m\nloops=3\n",
     "[global]\nioengine=null\n[a]\nrw=write\nbs=8k\nsize=2m\nfsync=16\n",
     // Distances between requests, at the end of the job's bytes and at the end of the file.
@@ -85,6 +86,9 @@ const EXACT: [&str; 21] = [
     // Sizes that are no multiple of the request.
     "[global]\nfilename=there.img\n[a]\nrw=read\nbs=8k\nsize=66k\n",
     "[global]\nioengine=null\n[a]\nrw=read\nbs=8k\nsize=66k\n",
+    // Shares of a file, which are no multiples of the request either.
+    "[global]\nfilename=there.img\n[a]\nrw=read\nbs=12k\nsize=50%\n",
+    "[global]\nfilename=there.img\n[a]\nrw=read\nbs=12k\nsize=30%\noffset=25%\n",
     // Passes.
     "[global]\nfilename=there.img\n[a]\nrw=read\nsize=64k\nnumber_ios=7\nloops=3\n",
     "[global]\nioengine=null\n[a]\nrw=write\nsize=64k\nfsync=4\nloops=2\n",

@@ -22,6 +22,7 @@ mod made;
 mod options;
 mod overwriting;
 mod page;
+mod page_cache;
 mod phase;
 mod phases;
 mod plan;

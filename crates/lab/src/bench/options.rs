@@ -71,6 +71,8 @@ pub struct TargetChoice {
     pub setup: Setup,
     /// Go through the page cache.
     pub buffered: bool,
+    /// Drop the pages of the target from the page cache when a stream opens it.
+    pub drops_pages: bool,
     /// Polling in place of system calls and interrupts.
     pub polling: Polling,
     /// Make the target, a file of this size, for the run.
@@ -86,6 +88,7 @@ impl TargetChoice {
             address: address.to_owned(),
             setup: Setup::default(),
             buffered: false,
+            drops_pages: false,
             polling: Polling::default(),
             create: None,
             expected: ExpectedDevice::default(),

@@ -581,7 +581,8 @@ impl From<TargetTable> for TargetChoice {
         };
         let overrides = set.into_iter().map(|(key, value)| format!("{key}={value}")).collect();
         let setup = Setup { overrides, ..Setup::default() };
-        Self { address, setup, buffered, polling, create, expected: ExpectedDevice { serial, capacity } }
+        let expected = ExpectedDevice { serial, capacity };
+        Self { address, setup, buffered, drops_pages: false, polling, create, expected }
     }
 }
 

@@ -16,7 +16,6 @@ use seeklab_workloads::{Rate, WorkloadSpec};
 use serde::Serialize;
 
 use super::figures::{LoadFigures, six_decimals};
-use super::fio::FioArrivals;
 use super::options::{BenchOptions, PhaseOptions, StreamLoad, StreamOptions};
 use crate::estimate::Bound;
 use crate::failure::Failure;
@@ -125,10 +124,7 @@ pub(super) fn offered_per_s(stream: &StreamOptions) -> Option<f64> {
             WorkloadSpec::Synthetic(spec) => spec.arrivals.rate_per_s(),
             _ => None,
         },
-        StreamLoad::Job(job, _) => match job.arrivals {
-            FioArrivals::Open { per_s, .. } => Some(per_s),
-            _ => None,
-        },
+        StreamLoad::Job(job, _) => job.rate_per_s(),
     }
 }
 
@@ -140,10 +136,7 @@ fn at_rate(phase: &PhaseOptions, name: String, per_s: f64) -> Option<PhaseOption
             let WorkloadSpec::Synthetic(spec) = &mut workload.spec else { return None };
             spec.arrivals = spec.arrivals.with_rate(per_s)?;
         }
-        StreamLoad::Job(job, _) => match &mut job.arrivals {
-            FioArrivals::Open { per_s: of_job, .. } => *of_job = per_s,
-            _ => return None,
-        },
+        StreamLoad::Job(job, _) => job.set_rate(per_s).then_some(())?,
     }
     Some(phase)
 }

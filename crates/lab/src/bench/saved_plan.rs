@@ -71,6 +71,8 @@ struct SavedTarget {
     capacity: Option<ByteSize>,
     buffered: bool,
     #[serde(default)]
+    drops_pages: bool,
+    #[serde(default)]
     polls_submission: bool,
     #[serde(default)]
     polls_completion: bool,
@@ -236,6 +238,7 @@ impl From<&TargetChoice> for SavedTarget {
             serial: choice.expected.serial.clone(),
             capacity: choice.expected.capacity,
             buffered: choice.buffered,
+            drops_pages: choice.drops_pages,
             polls_submission: choice.polling.submission,
             polls_completion: choice.polling.completion,
             create: choice.create,
@@ -260,6 +263,7 @@ impl From<SavedTarget> for TargetChoice {
                 queue: saved.scheduler.zip(saved.queue_depth),
             },
             buffered: saved.buffered,
+            drops_pages: saved.drops_pages,
             polling: Polling { submission: saved.polls_submission, completion: saved.polls_completion },
             create: saved.create,
             expected: ExpectedDevice { serial: saved.serial, capacity: saved.capacity },

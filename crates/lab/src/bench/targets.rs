@@ -15,6 +15,7 @@ use super::answer::{self, Unanswered};
 use super::load::Load;
 use super::made::MadeFile;
 use super::options::{BenchOptions, ExpectedDevice, StreamOptions, TargetChoice};
+use super::page_cache::drop_pages;
 use super::plan;
 use crate::devices::{Resolved, Setup, resolve};
 use crate::failure::Failure;
@@ -54,6 +55,7 @@ pub(super) struct ReadyTarget {
     expected: ExpectedDevice,
     inner: String,
     buffered: bool,
+    drops_pages: bool,
     polling: Polling,
     number: usize,
     /// The model of this repetition, in virtual time.
@@ -110,6 +112,7 @@ impl ReadyTarget {
             expected: choice.expected.clone(),
             inner: inner.to_owned(),
             buffered: choice.buffered,
+            drops_pages: choice.drops_pages,
             polling: choice.polling,
             number,
             model: None,
@@ -176,6 +179,13 @@ impl ReadyTarget {
             };
             (0..threads).map(|_| (kind.open)(&inner, &opening)).collect::<Result<Vec<_>, _>>()
         };
+        if self.drops_pages && kind.is_of_kernel() {
+            let path = PathBuf::from(&self.inner);
+            let dropped = answered(stop, &self.address, move || drop_pages(&path))?;
+            dropped.map_err(|error| {
+                Failure::from(error).context(format!("`{}`: its pages cannot be dropped", self.address))
+            })?;
+        }
         // The others look at the stop themselves, and have a limit.
         let targets = if kind.is_of_kernel() { answered(stop, &self.address, open)?? } else { open()? };
         if let Some(target) = targets.first() {

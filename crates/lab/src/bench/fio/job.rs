@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 
 use seeklab_bench::{IoPriority, WriteData};
+use seeklab_core::names::near_matches;
 use seeklab_core::{Duration, Operation};
 
 use super::contents::{Contents, level, pattern, priority};
 use super::distribution::FioDistribution;
 use super::file::{FioOption, Section, number, switch, time, with_variables};
 use super::load::{FioArrivals, FioLoad, FioSize};
+use super::rate::Rates;
 
 /// Options without effect on the requests and their times here, or whose effect is always there.
 const WITHOUT_EFFECT: &[&str] = &[
@@ -18,7 +20,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "clat_percentiles",
     "create_fsync",
     "create_on_open",
-    "create_only",
     "create_serialize",
     "description",
     "disable_bw",
@@ -27,15 +28,12 @@ const WITHOUT_EFFECT: &[&str] = &[
     "disable_lat",
     "disable_slat",
     "eta",
-    "exitall_on_error",
     "fadvise_hint",
     "fallocate",
     "file_service_type",
     "fixedbufs",
     "group_reporting",
     "gtod_reduce",
-    "hipri_percentage",
-    "invalidate",
     "iopsavgtime",
     "lat_percentiles",
     "log_avg_msec",
@@ -61,7 +59,69 @@ const WITHOUT_EFFECT: &[&str] = &[
     "per_job_logs",
     "clocksource",
     "significant_figures",
-    "stats",
+];
+
+/// Options that have an effect here.
+const HONOURED: &[&str] = &[
+    "allrandrepeat",
+    "blocksize",
+    "blocksize_range",
+    "bs",
+    "bsrange",
+    "bssplit",
+    "buffer_compress_chunk",
+    "buffer_compress_percentage",
+    "buffer_pattern",
+    "buffered",
+    "dedupe_percentage",
+    "direct",
+    "directory",
+    "end_fsync",
+    "fdatasync",
+    "filename",
+    "filesize",
+    "fsync",
+    "invalidate",
+    "io_limit",
+    "io_size",
+    "iodepth",
+    "iodepth_batch_complete_min",
+    "ioengine",
+    "kb_base",
+    "loops",
+    "norandommap",
+    "nr_files",
+    "nrfiles",
+    "number_ios",
+    "numjobs",
+    "offset",
+    "offset_increment",
+    "percentage_random",
+    "prio",
+    "prioclass",
+    "ramp_time",
+    "randrepeat",
+    "random_distribution",
+    "rate",
+    "rate_iops",
+    "rate_process",
+    "readwrite",
+    "runtime",
+    "rw",
+    "rwmixread",
+    "rwmixwrite",
+    "size",
+    "startdelay",
+    "stonewall",
+    "sync",
+    "thinktime",
+    "thinktime_blocks",
+    "thinktime_spin",
+    "time_based",
+    "timeout",
+    "uri",
+    "wait_for_previous",
+    "zero_buffers",
 ];
 
 /// Largest size and offset, so that sums of them are numbers, too.
@@ -100,7 +160,14 @@ pub(super) struct Job {
     pub(super) file: Option<String>,
     pub(super) directory: Option<PathBuf>,
     pub(super) file_bytes: Option<u64>,
+    /// `size` and `offset` as shares of the file.
+    pub(super) size_share: Option<f64>,
+    pub(super) offset_share: Option<f64>,
     pub(super) is_direct: bool,
+    /// The pages of the file are dropped from the page cache at the begin (`invalidate`).
+    pub(super) drops_pages: bool,
+    /// Completions to wait for at a time.
+    pub(super) batch: u32,
     /// The engine sends one request at a time.
     pub(super) is_one_at_a_time: bool,
     /// Requests under way at a time of a job with a rate.
@@ -112,19 +179,32 @@ pub(super) struct Job {
 /// An option with the reason for which it is refused.
 type Taken = Result<(), String>;
 
+/// A reason for which options do not go together.
+struct Reason {
+    /// Option without which the job can be read.
+    option: Option<&'static str>,
+    text: String,
+}
+
+impl Reason {
+    const fn of_job(text: String) -> Self {
+        Self { option: None, text }
+    }
+}
+
 /// Options whose meaning depends on others.
 struct Reading {
     job: Job,
     rw: String,
     run_or_skip: Option<String>,
     depth: u32,
-    sizes: [Vec<FioSize>; 2],
+    /// Sizes of reads, writes and trims.
+    sizes: [Vec<FioSize>; 3],
     engine: String,
     uri: Option<String>,
     think: Duration,
-    rate_iops: Option<f64>,
-    rate_bytes: Option<f64>,
-    is_poisson: bool,
+    rates: Rates,
+    batch: u64,
     kb_base: u64,
     has_mix: bool,
     contents: Contents,
@@ -160,9 +240,20 @@ impl Job {
             }
         }
         let (job, reasons) = reading.finish();
-        refusals.extend(reasons.into_iter().map(|text| {
-            let text = format!("job `{}`: {text}", section.name);
-            Refusal { line: section.line, text, is_final: true }
+        refusals.extend(reasons.into_iter().map(|Reason { option, text }| {
+            let named = section.options.iter().rev().find(|known| Some(known.name.as_str()) == option);
+            match named {
+                Some(option) => Refusal {
+                    line: option.line,
+                    text: format!("{}={}: {text}", option.name, option.value),
+                    is_final: false,
+                },
+                None => Refusal {
+                    line: section.line,
+                    text: format!("job `{}`: {text}", section.name),
+                    is_final: true,
+                },
+            }
         }));
         (job, refusals)
     }
@@ -209,7 +300,11 @@ impl Reading {
             file: None,
             directory: None,
             file_bytes: None,
+            size_share: None,
+            offset_share: None,
             is_direct: false,
+            drops_pages: true,
+            batch: 1,
             is_one_at_a_time: true,
             outstanding_max: None,
             data: WriteData::default(),
@@ -220,13 +315,12 @@ impl Reading {
             rw: "read".to_owned(),
             run_or_skip: None,
             depth: 1,
-            sizes: [one(4096), one(4096)],
+            sizes: [one(4096), one(4096), one(4096)],
             engine: "psync".to_owned(),
             uri: None,
             think: Duration::ZERO,
-            rate_iops: None,
-            rate_bytes: None,
-            is_poisson: false,
+            rates: Rates::default(),
+            batch: 1,
             kb_base: 1024,
             has_mix: false,
             contents: Contents::default(),
@@ -278,28 +372,28 @@ impl Reading {
                 (self.rw, self.run_or_skip) = (rw.to_owned(), more);
             }
             "bs" | "blocksize" => {
-                self.sizes = directions(value, |one| {
+                self.sizes = directions(value, sizes_of_fio(), |one| {
                     let bytes = request_size(one, base)?;
                     Ok(vec![FioSize { bytes, share: 1.0 }])
                 })?;
             }
             "bssplit" => {
-                self.sizes = directions(value, |one| split(one, base))?;
+                self.sizes = directions(value, sizes_of_fio(), |one| split(one, base))?;
             }
             "bsrange" | "blocksize_range" => {
-                self.sizes = directions(value, |one| range(one, base))?;
+                self.sizes = directions(value, sizes_of_fio(), |one| range(one, base))?;
             }
             "size" if value.ends_with('%') => {
-                return Err("a share of the file: write the size itself".to_owned());
+                (self.job.size_share, self.job.load.size) = (Some(percent()?), None);
             }
-            "size" => self.job.load.size = Some(bytes()?),
+            "size" => (self.job.size_share, self.job.load.size) = (None, Some(bytes()?)),
             "filesize" if value.contains('-') => return Err("sizes of several files".to_owned()),
             "filesize" => self.job.file_bytes = Some(bytes()?),
             "io_size" | "io_limit" => self.job.load.io_bytes = Some(bytes()?).filter(|bytes| *bytes > 0),
             "offset" if value.ends_with('%') => {
-                return Err("a share of the file: write the offset itself".to_owned());
+                (self.job.offset_share, self.job.load.offset) = (Some(percent()?), 0);
             }
-            "offset" => self.job.load.offset = bytes()?,
+            "offset" => (self.job.offset_share, self.job.load.offset) = (None, bytes()?),
             "offset_increment" => self.job.offset_increment = bytes()?,
             "number_ios" => self.job.load.requests = Some(count()?).filter(|requests| *requests > 0),
             "numjobs" => {
@@ -310,6 +404,13 @@ impl Reading {
                 }
             }
             "iodepth" => self.depth = count().map(|depth| depth.clamp(1, 16_384) as u32)?,
+            "iodepth_batch_complete_min" => {
+                self.batch = count()?;
+                if self.batch == 0 {
+                    self.batch = 1;
+                    return Err("1 and more are allowed; fio does not wait with 0".to_owned());
+                }
+            }
             "rwmixread" | "rwmixwrite" => {
                 let share = percent()?;
                 self.job.load.read = if option.name == "rwmixread" { share } else { 1.0 - share };
@@ -324,6 +425,7 @@ impl Reading {
             "loops" => self.job.load.loops = count()?.max(1),
             "direct" => self.job.is_direct = is_on()?,
             "buffered" => self.job.is_direct = !is_on()?,
+            "invalidate" => self.job.drops_pages = is_on()?,
             "ioengine" => {
                 self.engine.clear();
                 self.engine.push_str(value);
@@ -341,10 +443,16 @@ impl Reading {
             "randrepeat" | "allrandrepeat" => self.job.load.repeats_draws = is_on()?,
             "norandommap" => self.job.load.is_repeating = is_on()?,
             "random_distribution" => self.job.load.distribution = FioDistribution::read(value, base)?,
-            "rate_iops" => self.rate_iops = Some(count()? as f64),
-            "rate" => self.rate_bytes = Some(bytes()? as f64),
+            "rate_iops" => {
+                self.rates.iops = directions(value, 0.0, |one| {
+                    number(one, base).map(|rate| rate as f64).ok_or("is no number")
+                })?;
+            }
+            "rate" => {
+                self.rates.bytes = directions(value, 0.0, |one| size(one, base).map(|rate| rate as f64))?
+            }
             "rate_process" => {
-                self.is_poisson = match value {
+                self.rates.is_poisson = match value {
                     "linear" => false,
                     "poisson" => true,
                     _ => return Err("linear and poisson are allowed".to_owned()),
@@ -380,14 +488,23 @@ impl Reading {
             | "verify_pattern" | "verify_interval" | "verify" => {
                 return Err("data of a job file are not verified".to_owned());
             }
+            // Switches that fio does not turn on by itself.
+            "create_only" | "exitall_on_error" if !is_on()? => {}
+            "create_only" => return Err("nothing would be measured: fio sends no requests then".to_owned()),
+            "exitall_on_error" => return Err("errors end no job here".to_owned()),
+            "stats" if is_on()? => {}
+            "stats" => return Err("the figures of every job count here".to_owned()),
             name if WITHOUT_EFFECT.contains(&name) => {}
-            _ => return Err("has no counterpart here".to_owned()),
+            name => {
+                let known = HONOURED.iter().chain(WITHOUT_EFFECT).copied();
+                return Err(format!("has no counterpart here{}", near_matches(name, known)));
+            }
         }
         Ok(())
     }
 
     /// Joins the options; what does not go together is in the second part.
-    fn finish(mut self) -> (Job, Vec<String>) {
+    fn finish(mut self) -> (Job, Vec<Reason>) {
         let mut reasons = Vec::new();
         let load = &mut self.job.load;
         load.is_random = self.rw.starts_with("rand");
@@ -403,63 +520,75 @@ impl Reading {
             _ if !self.has_mix => load.read = 0.5,
             _ => {}
         }
-        load.sizes = self.sizes;
+        let others = if load.other == Some(Operation::Discard) { 2 } else { 1 };
+        load.sizes = [self.sizes[0].clone(), self.sizes[others].clone()];
         match self.run_or_skip.as_deref() {
             None => {}
             Some(more) if load.is_random => match number(more, self.kb_base) {
                 Some(run) => load.run = run.max(1),
-                None => reasons.push(format!("rw={}:{more} has no number of requests", self.rw)),
+                None => {
+                    reasons.push(Reason::of_job(format!("rw={}:{more} has no number of requests", self.rw)))
+                }
             },
             Some(more) => {
                 let (sign, digits) = more.strip_prefix('-').map_or((1, more), |digits| (-1, digits));
                 match number(digits, self.kb_base).and_then(|bytes| i64::try_from(bytes).ok()) {
                     Some(bytes) => load.skip = sign * bytes,
-                    None => reasons.push(format!("rw={}:{more} has no number of bytes", self.rw)),
+                    None => {
+                        reasons.push(Reason::of_job(format!("rw={}:{more} has no number of bytes", self.rw)))
+                    }
                 }
             }
         }
         if matches!(load.distribution, Some(FioDistribution::Zoned(_))) && !load.is_repeating {
             // fio's random map visits every place once, whatever the zones.
-            reasons.push("zones of random_distribution go with norandommap".to_owned());
+            reasons.push(Reason::of_job("zones of random_distribution go with norandommap".to_owned()));
         }
         if load.is_time_based && load.runtime.is_none() {
-            reasons.push("time_based goes with runtime".to_owned());
+            reasons.push(Reason::of_job("time_based goes with runtime".to_owned()));
         }
         let is_one_at_a_time = is_one_at_a_time(&self.engine);
         let depth = if is_one_at_a_time { 1 } else { self.depth };
         // fio's engine `null` queues from two requests on.
         load.ends_pass_by_bytes = !is_one_at_a_time && (self.engine != "null" || depth > 1);
         if !self.think.is_zero() && depth > 1 {
-            reasons.push("thinktime goes with iodepth=1".to_owned());
+            reasons.push(Reason::of_job("thinktime goes with iodepth=1".to_owned()));
         }
-        let mean_bytes =
-            |sizes: &[FioSize]| sizes.iter().map(|size| size.bytes as f64 * size.share).sum::<f64>();
-        let of_load = load.read * mean_bytes(&load.sizes[0]) + (1.0 - load.read) * mean_bytes(&load.sizes[1]);
-        let rate =
-            self.rate_iops.or_else(|| self.rate_bytes.map(|rate| rate / of_load)).filter(|rate| *rate > 0.0);
-        load.arrivals = match rate {
-            Some(per_s) => FioArrivals::Open { per_s, is_poisson: self.is_poisson },
-            None => FioArrivals::Closed { depth, think: self.think },
-        };
-        if rate.is_some() {
-            self.job.outstanding_max = Some(depth);
+        load.arrivals = FioArrivals::Closed { depth, think: self.think };
+        self.job.batch = self.batch.min(depth.into()) as u32;
+        match self.rates.arrivals(load, others) {
+            Ok(None) => {}
+            Ok(Some(arrivals)) => {
+                load.arrivals = arrivals;
+                self.job.outstanding_max = Some(depth);
+                if !self.think.is_zero() {
+                    let text = "goes with jobs without a rate".to_owned();
+                    reasons.push(Reason { option: Some("thinktime"), text });
+                }
+                if self.job.batch > 1 {
+                    self.job.batch = 1;
+                    let text = "goes with jobs without a rate".to_owned();
+                    reasons.push(Reason { option: Some("iodepth_batch_complete_min"), text });
+                }
+            }
+            Err((option, reason)) => reasons.push(Reason { option: Some(option), text: reason.to_owned() }),
         }
         self.job.is_one_at_a_time = is_one_at_a_time;
         self.job.priority = priority(self.prio, self.prio_class);
         match self.contents.data() {
             Ok(data) => self.job.data = data,
-            Err(reason) => reasons.push(reason),
+            Err(reason) => reasons.push(Reason::of_job(reason)),
         }
         match self.engine.as_str() {
             "null" => self.job.address = Some("null".to_owned()),
             "nbd" => match self.uri {
                 Some(uri) => self.job.address = Some(uri),
-                None => reasons.push("ioengine=nbd goes with uri".to_owned()),
+                None => reasons.push(Reason::of_job("ioengine=nbd goes with uri".to_owned())),
             },
             _ => {}
         }
         if self.job.address.as_deref() == Some("null") && self.job.load.size.is_none() {
-            reasons.push("has no `size`".to_owned());
+            reasons.push(Reason::of_job("has no `size`".to_owned()));
         }
         (self.job, reasons)
     }
@@ -496,21 +625,25 @@ fn request_size(text: &str, base: u64) -> Result<u64, &'static str> {
     if (1..=REQUEST_BYTES_MAX).contains(&bytes) { Ok(bytes) } else { Err("1 to 1g are allowed") }
 }
 
-/// Values of reads and writes, separated by a comma. The first holds for both without a second.
-fn directions(
+/// fio's size of requests without an option.
+fn sizes_of_fio() -> Vec<FioSize> {
+    vec![FioSize { bytes: 4096, share: 1.0 }]
+}
+
+/// Values of reads, writes and trims, separated by commas. The last one holds for those behind it, too; an empty one leaves the
+/// default.
+fn directions<T: Clone>(
     value: &str,
-    read: impl Fn(&str) -> Result<Vec<FioSize>, &'static str>,
-) -> Result<[Vec<FioSize>; 2], String> {
-    let mut parts = value.split(',').map(str::trim);
-    let first = parts.next().unwrap_or("");
-    let default = || vec![FioSize { bytes: 4096, share: 1.0 }];
-    let of = |part: &str| if part.is_empty() { Ok(default()) } else { read(part) };
-    let reads = of(first)?;
-    let others = match parts.next() {
-        Some(part) => of(part)?,
-        None => reads.clone(),
-    };
-    Ok([reads, others])
+    default: T,
+    read: impl Fn(&str) -> Result<T, &'static str>,
+) -> Result<[T; 3], String> {
+    let mut found = [default.clone(), default.clone(), default.clone()];
+    for (direction, part) in value.split(',').map(str::trim).enumerate() {
+        let places = found.get_mut(direction..).filter(|places| !places.is_empty());
+        let places = places.ok_or("has more values than reads, writes and trims")?;
+        places.fill(if part.is_empty() { default.clone() } else { read(part)? });
+    }
+    Ok(found)
 }
 
 /// Sizes with their percentages: `4k/10:64k/50:32k/40`. Those without share the rest.

@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use seeklab_core::{
-    Arrival, Completion, DescriptionError, Duration, Instant, Mistake, Operation, Seed, Stream, Workload,
+    Arrival, Completion, DescriptionError, Duration, Instant, Mistake, Operation, Request, Seed, Stream,
+    Workload,
 };
 use seeklab_workloads::AddressSpace;
 use serde::{Deserialize, Serialize};
@@ -34,10 +35,10 @@ pub enum FioArrivals {
         /// Time from a completion to the next request, with one outstanding.
         think: Duration,
     },
-    /// A rate per second.
+    /// Rates of reads, and of the others. Each direction has its own, whatever the share of reads.
     Open {
-        /// Requests per second.
-        per_s: f64,
+        /// Bytes per second of each direction; zero of one that does not occur.
+        bytes_per_s: [f64; 2],
         /// Exponential interarrival times instead of equal ones.
         is_poisson: bool,
     },
@@ -178,20 +179,21 @@ impl FioLoad {
         let file_bytes = self.file_bytes.map_or(capacity, |bytes| bytes.min(capacity));
         Ok(FioWorkload {
             requests: FioRequests::new(self.clone(), block, length, file_bytes, seed),
-            arrivals: self.arrivals,
+            load: self.clone(),
             until: self.runtime.map(|runtime| Instant::ZERO + self.start + runtime),
             ready: match self.arrivals {
                 FioArrivals::Closed { depth, .. } => (0..depth).map(|_| Instant::ZERO + self.start).collect(),
                 FioArrivals::Open { .. } => VecDeque::new(),
             },
-            next: Instant::ZERO + self.start,
+            next: [Instant::ZERO + self.start; 2],
+            last: Instant::ZERO + self.start,
             arrival_stream: seed.stream("fio.arrival"),
         })
     }
 
     /// Sizes of the directions that occur.
     pub(super) fn used_sizes(&self) -> impl Iterator<Item = &FioSize> {
-        let occurs = [self.read > 0.0, self.read < 1.0];
+        let occurs = self.occurring_directions();
         self.sizes.iter().zip(occurs).filter(|(_, occurs)| *occurs).flat_map(|(sizes, _)| sizes)
     }
 }
@@ -200,13 +202,42 @@ impl FioLoad {
 #[derive(Debug, Clone)]
 pub struct FioWorkload {
     requests: FioRequests,
-    arrivals: FioArrivals,
+    load: FioLoad,
     until: Option<Instant>,
     /// Times at which closed members are ready, in order.
     ready: VecDeque<Instant>,
-    /// Next arrival of an open job.
-    next: Instant,
+    /// Next arrival of each direction of an open job.
+    next: [Instant; 2],
+    /// Last arrival of an open job, which a flush follows at once.
+    last: Instant,
     arrival_stream: Stream,
+}
+
+impl FioWorkload {
+    /// Direction of the next request of an open job: the one that is due first. `None` of a closed job, which draws it.
+    fn due_direction(&self) -> Option<usize> {
+        let FioArrivals::Open { .. } = self.load.arrivals else { return None };
+        let occurs = self.load.occurring_directions();
+        (0..2).filter(|direction| occurs[*direction]).min_by_key(|direction| self.next[*direction])
+    }
+
+    fn open_arrival(&mut self, request: Request, direction: usize, now: Instant) -> Arrival {
+        let is_flush = request.op == Operation::Flush;
+        let due = if is_flush { self.last } else { self.next[direction] };
+        if self.until.is_some_and(|until| due >= until) {
+            return Arrival::Finished;
+        }
+        if due > now {
+            return Arrival::At(due);
+        }
+        self.requests.pop();
+        if !is_flush {
+            let bytes = u64::from(request.blocks) * self.requests.block_bytes();
+            self.next[direction] += self.load.gap(direction, bytes, &mut self.arrival_stream);
+            self.last = due;
+        }
+        Arrival::Request(request)
+    }
 }
 
 impl Workload for FioWorkload {
@@ -214,28 +245,17 @@ impl Workload for FioWorkload {
         if self.until.is_some_and(|until| now >= until) {
             return Arrival::Finished;
         }
-        let Some(request) = self.requests.first() else { return Arrival::Finished };
-        match self.arrivals {
-            FioArrivals::Closed { .. } => match self.ready.front() {
-                None => Arrival::WaitForCompletion,
-                Some(time) if self.until.is_some_and(|until| *time >= until) => Arrival::Finished,
-                Some(time) if *time > now => Arrival::At(*time),
-                Some(_) => {
-                    self.ready.pop_front();
-                    self.requests.pop();
-                    Arrival::Request(request)
-                }
-            },
-            FioArrivals::Open { per_s, is_poisson } => {
-                if self.until.is_some_and(|until| self.next >= until) {
-                    return Arrival::Finished;
-                }
-                if self.next > now {
-                    return Arrival::At(self.next);
-                }
-                let mean = Duration::from_ns_f64(1e9 / per_s);
-                let gap = if is_poisson { self.arrival_stream.exponential(mean) } else { mean };
-                self.next += gap;
+        let direction = self.due_direction();
+        let Some(request) = self.requests.first(direction) else { return Arrival::Finished };
+        if let Some(direction) = direction {
+            return self.open_arrival(request, direction, now);
+        }
+        match self.ready.front() {
+            None => Arrival::WaitForCompletion,
+            Some(time) if self.until.is_some_and(|until| *time >= until) => Arrival::Finished,
+            Some(time) if *time > now => Arrival::At(*time),
+            Some(_) => {
+                self.ready.pop_front();
                 self.requests.pop();
                 Arrival::Request(request)
             }
@@ -243,12 +263,12 @@ impl Workload for FioWorkload {
     }
 
     fn completed(&mut self, completion: &Completion) {
-        if let FioArrivals::Closed { think, .. } = self.arrivals {
+        if let FioArrivals::Closed { think, .. } = self.load.arrivals {
             self.ready.push_back(completion.completed + think);
         }
     }
 
     fn heeds_completions(&self) -> bool {
-        matches!(self.arrivals, FioArrivals::Closed { .. })
+        matches!(self.load.arrivals, FioArrivals::Closed { .. })
     }
 }

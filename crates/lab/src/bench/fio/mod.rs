@@ -14,11 +14,15 @@ mod distribution;
 mod file;
 mod job;
 mod load;
+mod rate;
 mod requests;
+#[cfg(test)]
+mod tests;
 
+use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use seeklab_bench::target::Polling;
+use seeklab_bench::target::{Polling, TargetKind};
 use seeklab_bench::{Late, Ramp};
 use seeklab_core::{ByteSize, Duration, Seed};
 use seeklab_emulator::clock::Pacing;
@@ -154,12 +158,13 @@ impl Building<'_> {
 
     fn stream(&mut self, job: &Job, clone: u64) -> Result<StreamOptions, Failure> {
         let mut load = job.load.clone();
+        let path = Self::path(job, clone);
+        self.resolve_shares(job, &path, &mut load)?;
         load.offset += clone * job.offset_increment;
         if !job.ramp.is_zero() {
             // The ramp-up comes before the time.
             load.runtime = load.runtime.map(|runtime| runtime + job.ramp);
         }
-        let path = Self::path(job, clone);
         load.file_bytes = match (&job.address, path.exists()) {
             (Some(address), _) if address != "null" => None,
             // With --on, the file is not the target.
@@ -176,11 +181,39 @@ impl Building<'_> {
             outstanding_max: job.outstanding_max,
             late: Late::Queue,
             timeout: None,
-            batch: 1,
+            batch: job.batch,
             threads: 1,
             data: job.data.clone(),
             priority: job.priority,
         })
+    }
+
+    /// Resolves the size and offset that are shares of the file, as fio rounds them.
+    fn resolve_shares(&self, job: &Job, path: &Path, load: &mut FioLoad) -> Result<(), Failure> {
+        if job.size_share.is_none() && job.offset_share.is_none() {
+            return Ok(());
+        }
+        let of_file = || std::fs::File::open(path).and_then(|mut file| file.seek(SeekFrom::End(0))).ok();
+        let known = if job.address.is_some() { None } else { of_file().or(job.file_bytes) };
+        let Some(bytes) = known.filter(|bytes| *bytes > 0) else {
+            let problem = format!(
+                "{}, line {}: job `{}` has a share of a file as `size` or `offset`, and {} has no size",
+                self.label,
+                job.line,
+                job.name,
+                path.display()
+            );
+            return Err(Failure::new(problem).hint("name a file that is there, or write filesize or bytes"));
+        };
+        let unit = load.sizes.iter().flatten().map(|size| size.bytes).min().unwrap_or(1);
+        let share = |share: f64| (bytes as f64 * share) as u64;
+        if let Some(size) = job.size_share {
+            load.size = Some(share(size) / unit * unit);
+        }
+        if let Some(offset) = job.offset_share {
+            load.offset = share(offset).next_multiple_of(unit);
+        }
+        Ok(())
     }
 
     /// File of a clone of a job.
@@ -209,12 +242,18 @@ impl Building<'_> {
                 (if job.is_one_at_a_time { format!("psync:{path}") } else { path.into_owned() }, create)
             }
         };
+        // Only files have a page cache.
+        let buffered = !job.is_direct && TargetKind::of(&address).0.is_of_kernel();
+        let drops_pages = buffered && job.drops_pages;
         if let Some(place) = self.targets.iter().position(|target| target.address == address) {
             let target = &mut self.targets[place];
             target.create = target.create.max(create);
-            if job.address.is_none() && self.only.is_none() && target.buffered == job.is_direct {
+            let is_of_job = job.address.is_none() && self.only.is_none();
+            let apart =
+                [("direct", target.buffered != buffered), ("invalidate", target.drops_pages != drops_pages)];
+            if let Some((option, _)) = apart.into_iter().find(|(_, is_apart)| is_of_job && *is_apart) {
                 let problem = format!(
-                    "{}, line {}: `{address}` is used with `direct=0` and `direct=1`",
+                    "{}, line {}: `{address}` is used with `{option}=0` and `{option}=1`",
                     self.label, job.line
                 );
                 return Err(Failure::new(problem).hint("choose one for all jobs"));
@@ -224,7 +263,8 @@ impl Building<'_> {
         self.targets.push(TargetChoice {
             address,
             setup: Setup::default(),
-            buffered: !job.is_direct,
+            buffered,
+            drops_pages,
             polling: Polling::default(),
             create,
             expected: ExpectedDevice::default(),

@@ -123,10 +123,16 @@ impl FioRequests {
         }
     }
 
-    /// The next request, which stays the next one until [`pop`](Self::pop). `None` at the end.
-    pub(super) fn first(&mut self) -> Option<Request> {
+    /// Bytes of a block of the target.
+    pub(super) const fn block_bytes(&self) -> u64 {
+        self.block
+    }
+
+    /// The next request, which stays the next one until [`pop`](Self::pop): of that direction, or of a drawn one. `None` at the
+    /// end. Reads are direction 0.
+    pub(super) fn first(&mut self, direction: Option<usize>) -> Option<Request> {
         if self.upcoming.is_none() && !self.is_over {
-            self.upcoming = self.find();
+            self.upcoming = self.find(direction);
             self.is_over = self.upcoming.is_none();
         }
         self.upcoming
@@ -137,7 +143,7 @@ impl FioRequests {
         self.upcoming = None;
     }
 
-    fn find(&mut self) -> Option<Request> {
+    fn find(&mut self, direction: Option<usize>) -> Option<Request> {
         loop {
             let Some(mut pass) = self.pass.take() else {
                 if !self.goes_on() {
@@ -158,7 +164,7 @@ impl FioRequests {
             }
             let request = match self.is_pass_over(&pass) {
                 true => None,
-                false => self.next_of(&mut pass),
+                false => self.next_of(&mut pass, direction),
             };
             match request {
                 None if self.load.flush_at_end && self.flushes() && !pass.was_flushed => {
@@ -225,15 +231,16 @@ impl FioRequests {
     }
 
     /// The next request of a pass; `None` if there is no offset for it.
-    fn next_of(&mut self, pass: &mut Pass) -> Option<Request> {
+    fn next_of(&mut self, pass: &mut Pass, direction: Option<usize>) -> Option<Request> {
         let is_due = |every: u64| self.writes > 0 && self.writes.is_multiple_of(every);
         if !pass.was_flushed && self.flushes() && self.load.flush_every.is_some_and(is_due) {
             pass.was_flushed = true;
             return Some(self.flush());
         }
-        let is_read = match self.load.other {
-            None => true,
-            Some(_) => self.load.read > 0.0 && self.draws.direction.chance(self.load.read),
+        let is_read = match (self.load.other, direction) {
+            (None, _) => true,
+            (Some(_), Some(direction)) => direction == 0,
+            (Some(_), None) => self.load.read > 0.0 && self.draws.direction.chance(self.load.read),
         };
         let direction = usize::from(!is_read);
         let op = if is_read { Operation::Read } else { self.load.other.unwrap_or(Operation::Write) };
