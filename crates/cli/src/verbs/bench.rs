@@ -143,10 +143,11 @@ struct RunArguments {
     /// Time that counts [default: until the workload ends]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     duration: Option<Duration>,
-    /// Time or number of requests before it that does not count, such as 10s or 5000 [default: 0s]
+    /// Time or number of requests at the begin that does not count, such as 10s or 5000. --duration follows it, --requests
+    /// include it [default: 0s]
     #[arg(long, value_name = "TIME|N", value_parser = parse_ramp)]
     ramp: Option<Ramp>,
-    /// Maximum number of requests [default: all of the workload, with --duration any number of a synthetic one]
+    /// Maximum number of requests, those of --ramp included [default: all of the workload, with --duration any number of a synthetic one]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     requests: Option<u64>,
     /// Length of an interval of the figures over time, up to 1h. 0s: one interval of the whole [default: 1s]

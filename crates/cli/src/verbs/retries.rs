@@ -9,7 +9,7 @@ use seeklab_lab::crates::workloads::Retries;
 pub(crate) struct RetryFlags {
     /// Send a failed request again, up to N times. The workload is notified when an attempt is carried out, or when
     /// the last one fails [default: 0]
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    #[arg(long, visible_alias = "retry", value_name = "N", default_value_t = 0, hide_default_value = true)]
     retries: u32,
     /// Time from a failure to the next attempt [default: 0s]
     #[arg(long, value_name = "TIME", requires = "retries", value_parser = parse_retry_after)]

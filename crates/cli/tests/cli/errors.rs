@@ -20,6 +20,9 @@ fn retries_end_with_success_or_are_given_up() {
     let failed = device(&once, "errors").as_u64().unwrap();
     assert!((900..1100).contains(&failed), "{failed}");
     let again = bench.json(&[&line[..], &fault, &["--retries", "3"]].concat());
+    // The alias of who writes `--retry`.
+    let alias = bench.json(&[&line[..], &fault, &["--retry", "3"]].concat());
+    assert_eq!(device(&alias, "retries"), device(&again, "retries"));
     let retries = device(&again, "retries");
     let count = |name: &str| retries[name].as_u64().unwrap();
     // One in sixteen fails four times; the bounds are five standard deviations.

@@ -205,6 +205,10 @@ fn mistakes_in_plans_name_line_key_value_and_what_is_allowed() {
             plan("until = \"steady\"\nrounds_max = 4"),
             &["line 4", "rounds_max: 4", "allowed: 5 to 100000 rounds"],
         ),
+        (
+            format!("{}requests = 500\n", plan("until = \"steady\"")),
+            &["line 6: phases[0].streams[0].requests: stands in a phase with `until`"],
+        ),
         (plan("until = \"steady\"\nround = \"1ms\""), &["line 4", "1ms is out of range", "10ms"]),
         (
             format!(

@@ -28,14 +28,11 @@ impl MadeFile {
     ///
     /// # Errors
     /// A target that is no file, a file that is there already, or no space.
-    pub(super) fn create(
-        session: &Session,
-        kind: &TargetKind,
-        address: &str,
-        size: ByteSize,
-    ) -> Result<Self, Failure> {
-        if !kind.holds_data || address.contains("://") {
-            return Err(Failure::new(format!("--create: `{address}` is no file")));
+    pub(super) fn create(session: &Session, target: &str, size: ByteSize) -> Result<Self, Failure> {
+        let (kind, address) = TargetKind::of(target);
+        if !kind.is_of_kernel() {
+            return Err(Failure::new(format!("--create: `{target}` is no file"))
+                .hint("leave it out, or name a path, at which a file is made"));
         }
         let path = PathBuf::from(address);
         let context =

@@ -192,6 +192,7 @@ fn check(options: &BenchOptions) -> Result<(), Failure> {
 pub(crate) fn check_options(options: &BenchOptions) -> Result<(), Failure> {
     check(options)?;
     targets::check_kinds(options)?;
+    targets::check_buffering(options)?;
     verified_run::check(options, &loads(options)?)
 }
 

@@ -144,7 +144,7 @@ struct PhaseTable {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1ms"))]
     duration: Option<Duration>,
-    /// Maximum number of requests of each stream.
+    /// Maximum number of requests of each stream, those that do not count included.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1), extend("x-unit" = "requests"))]
     requests: Option<u64>,
@@ -221,7 +221,7 @@ struct StreamTable {
     /// Workload: a line, a trace, a TOML file, or a description as a table.
     #[schemars(example = &"random,size=4KiB,read=100%,closed=32")]
     workload: Entry,
-    /// Maximum number of requests [default: all of the workload, in a phase with a time any number of a synthetic one].
+    /// Maximum number of requests, those that do not count included [default: all of the workload, in a phase with a time any number of a synthetic one].
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1), extend("x-unit" = "requests"))]
     requests: Option<u64>,
@@ -459,6 +459,13 @@ impl Reading<'_> {
                 (name, relative_to(spec, Some(self.folder)))
             }
         };
+        if table.requests.is_some() && phase.until.is_some() {
+            return Err(wrong(
+                "requests",
+                "stands in a phase with `until`, which ends in its steady state",
+                "remove one of them",
+            ));
+        }
         let requests = [table.requests, phase.requests].into_iter().flatten().min();
         let settings = table.format_options.into_iter().map(|(name, value)| Setting { name, value });
         let options = WorkloadOptions {

@@ -1,5 +1,6 @@
 //! The targets of a measurement: resolved, made, claimed, and opened for each phase.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use seeklab_bench::target::{
     Opening, Polling, SharedEmulation, SharedModel, Target, TargetKind, TargetOptions,
 };
 use seeklab_bench::{Claim, ClaimOptions, DeviceIdentity, WriteData, claim};
+use seeklab_core::names::near_matches;
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{ByteSize, Coverage, Instant, Seed};
 use seeklab_emulator::clock::{Clock, Pacing};
@@ -89,8 +91,11 @@ impl ReadyTarget {
             return Err(Failure::new(problem).hint("leave it out, or name a file or a block device"));
         }
         let made = match choice.create {
-            Some(size) => Some(MadeFile::create(session, kind, inner, size)?),
-            None => None,
+            Some(size) => Some(MadeFile::create(session, &choice.address, size)?),
+            None => {
+                check_existence(&choice.address, kind, inner)?;
+                None
+            }
         };
         let path = kind.holds_data.then(|| Path::new(inner)).filter(|path| path.exists());
         let claim = if kind.holds_data && is_written {
@@ -282,6 +287,20 @@ fn check_serial(choice: &TargetChoice, identity: Option<&DeviceIdentity>) -> Res
     }
 }
 
+/// Refuses the path of no file.
+fn check_existence(address: &str, kind: &TargetKind, path: &str) -> Result<(), Failure> {
+    let is_absent = || {
+        let found = std::fs::metadata(path).map_err(|error| error.kind());
+        matches!(found, Err(ErrorKind::NotFound | ErrorKind::NotADirectory))
+    };
+    if !kind.is_of_kernel() || !is_absent() {
+        return Ok(());
+    }
+    let near = near_matches(address, ["null"]);
+    Err(Failure::new(format!("`{address}`: there is no such file{near}"))
+        .hint("name a file or block device that is there, or make a file for the run with --create SIZE"))
+}
+
 /// Refuses a target of another size than is expected.
 fn check_capacity(address: &str, expected: &ExpectedDevice, bytes: u64) -> Result<(), Failure> {
     match expected.capacity {
@@ -343,6 +362,23 @@ pub(super) fn check_kinds(options: &BenchOptions) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Refuses the page cache for targets that have none.
+///
+/// # Errors
+/// A target that is buffered and no file or block device.
+pub(super) fn check_buffering(options: &BenchOptions) -> Result<(), Failure> {
+    let is_without =
+        |target: &&TargetChoice| target.buffered && !TargetKind::of(&target.address).0.is_of_kernel();
+    match options.targets.iter().find(is_without) {
+        None => Ok(()),
+        Some(target) => {
+            let problem = format!("--buffered: `{}` is no file or block device", target.address);
+            Err(Failure::new(problem)
+                .hint("leave --buffered out, and `buffered` of a target in a plan: only files and block devices have a page cache"))
+        }
+    }
+}
+
 /// Makes all targets ready. `loads` are those of the streams of each phase.
 ///
 /// # Errors
@@ -353,6 +389,7 @@ pub(super) fn ready(
     loads: &[Vec<Load>],
 ) -> Result<Vec<ReadyTarget>, Failure> {
     check_kinds(options)?;
+    check_buffering(options)?;
     let mut is_used = vec![false; options.destroy.len()];
     let mut targets = Vec::new();
     for (number, choice) in options.targets.iter().enumerate() {
