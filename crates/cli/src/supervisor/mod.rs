@@ -82,11 +82,11 @@ pub(crate) fn supervise() -> Option<ExitCode> {
     };
     let number = getpid().as_raw_nonzero();
     let argument = format!("{MEASURES}{number},{},{}", signals_read.as_raw_fd(), report_write.as_raw_fd());
-    let child = Command::new("/proc/self/exe").arg(argument).args(arguments()).spawn().ok()?;
-    // Signals before this one end this process, and the measuring process with it.
+    // Before there is a process that may reach its target; what is passed on waits in the pipe.
     if let Err(failure) = signals::on_signal(pass_on) {
         tell(&format!("warning: {failure}\n"));
     }
+    let child = Command::new("/proc/self/exe").arg(argument).args(arguments()).spawn().ok()?;
     drop((signals_read, report_write));
     let (report, wake) = (File::from(report_read), File::from(wake_read));
     Some(Supervised { child, report, wake, code: None, signalled, looks: 0, held: 0 }.wait())

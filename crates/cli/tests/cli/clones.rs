@@ -764,7 +764,9 @@ fn clone_of_a_disk_has_the_times_of_the_disk_under_a_new_load() {
             ["response_mean_ms", "response_p99_ms"].map(|name| document["devices"][0][name].as_f64().unwrap())
         };
         let ([mean, p99], [own_mean, own_p99]) = (answers("clone.toml", &[]), answers("atlas10k", queue));
-        assert!((mean / own_mean - 1.0).abs() < 0.01, "{workload}: mean {mean} ms, {own_mean} of the disk");
+        // At 70 % utilisation an error of the service time counts 3.3 times; the disk itself differs by 1 % from seed to seed.
+        let bound = if workload.contains("poisson") { 0.015 } else { 0.01 };
+        assert!((mean / own_mean - 1.0).abs() < bound, "{workload}: mean {mean} ms, {own_mean} of the disk");
         assert!((p99 / own_p99 - 1.0).abs() < 0.03, "{workload}: p99 {p99} ms, {own_p99} of the disk");
     }
 }

@@ -60,10 +60,6 @@ const MORE: [&[Feature]; 4] = [
 /// Factor by which a demerit may differ by chance.
 const CHANCE: f64 = 1.1;
 
-/// Gain of the mean logarithm of the probability by which a feature is clearly part of the device. The demerit, of arrivals that
-/// may follow the device by coincidence, then excludes only what runs away.
-const CLEAR: f64 = 0.02;
-
 /// Factor by which a demerit may exceed the best one.
 const TOLERATED: f64 = 3.0;
 
@@ -125,9 +121,7 @@ pub(super) fn choose(
         let mut mask = best.structure.mask;
         more.iter().for_each(|feature| mask[*feature as usize] = allowed[*feature as usize]);
         let next = judge(mask, chosen);
-        let gain = next.likelihood - best.likelihood;
-        let factor = if gain > CLEAR { TOLERATED } else { CHANCE };
-        if gain > 0.0 && next.demerit <= (factor * best.demerit).min(HARMLESS) {
+        if next.likelihood > best.likelihood && next.demerit <= (CHANCE * best.demerit).min(HARMLESS) {
             best = next;
         }
     }
