@@ -12,7 +12,7 @@
 //!
 //! Of the candidates whose demerit is at most [`HARMLESS`], or [`TOLERATED`] times the best, the likeliest is taken: a
 //! device that was understood is likely, and one that runs away on its own was not. Features that come later must not
-//! cost more demerit than chance does, and are for devices of which it is harmless.
+//! cost demerit, but for a clear gain of those that stand for a write buffer, and are for devices of which it is harmless.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -57,8 +57,10 @@ const MORE: [&[Feature]; 4] = [
     &[Feature::WritesInRow, Feature::WritesSinceIdle],
 ];
 
-/// Factor by which a demerit may differ by chance.
-const CHANCE: f64 = 1.1;
+/// Gain of the mean logarithm of the probability by which a device clearly owes writes. What it owes outlasts many requests, and
+/// arrivals that are taken to follow the device distort the queues that this makes, so the demerit then excludes only what runs
+/// away.
+const CLEAR: f64 = 0.02;
 
 /// Factor by which a demerit may exceed the best one.
 const TOLERATED: f64 = 3.0;
@@ -121,7 +123,10 @@ pub(super) fn choose(
         let mut mask = best.structure.mask;
         more.iter().for_each(|feature| mask[*feature as usize] = allowed[*feature as usize]);
         let next = judge(mask, chosen);
-        if next.likelihood > best.likelihood && next.demerit <= (CHANCE * best.demerit).min(HARMLESS) {
+        let gain = next.likelihood - best.likelihood;
+        let is_debt = more.contains(&Feature::WritesSinceIdle);
+        let factor = if is_debt && gain > CLEAR { TOLERATED } else { 1.0 };
+        if gain > 0.0 && next.demerit <= (factor * best.demerit).min(HARMLESS) {
             best = next;
         }
     }
