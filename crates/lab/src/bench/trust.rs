@@ -147,7 +147,10 @@ fn of_stream(
         doubts.push(format!("{}: no time includes them", unreturned(totals)));
     }
     if let Some(away) = totals.away {
-        doubts.push(format!("there was no connection in the last {}", in_s_or_ms(away)));
+        doubts.push(match away < AWAY_MAX {
+            true => "the connection was being remade when the run ended".to_owned(),
+            false => format!("there was no connection in the last {:.1} s", away.as_s()),
+        });
     }
     if part.pause >= Plan::HUNG && !plan.is_virtual {
         let pause_s = part.pause.as_s();
@@ -192,7 +195,11 @@ pub(super) fn unreturned(totals: &Totals) -> String {
 pub(super) fn away_at_end(totals: &Totals) -> Option<String> {
     let away = totals.away?;
     let has_lost = totals.unissued > 0 || totals.part.failed > 0 || totals.part.dropped > 0;
-    (has_lost || away >= AWAY_MAX).then(|| format!("no connection in the last {}", in_s_or_ms(away)))
+    match away < AWAY_MAX {
+        true => has_lost
+            .then(|| "the connection was being remade when the run ended, and requests are lost".to_owned()),
+        false => Some(format!("no connection in the last {:.1} s", away.as_s())),
+    }
 }
 
 /// A doubt if requests arrived and were never issued.
@@ -256,14 +263,6 @@ fn without_processor(totals: &Totals, threads: u32) -> Option<String> {
             counted(cost.preemptions as usize, "time")
         )
     })
-}
-
-/// A short time in milliseconds, another one in seconds.
-fn in_s_or_ms(time: Duration) -> String {
-    match time < AWAY_MAX {
-        true => format!("{:.0} ms", time.as_ms()),
-        false => format!("{:.1} s", time.as_s()),
-    }
 }
 
 /// The verb of that many requests.
@@ -428,7 +427,7 @@ mod tests {
         assert_eq!(ended(100, Part::default()).unwrap(), "no connection in the last 0.1 s");
         assert_eq!(
             ended(12, Part { failed: 1, ..Part::default() }).unwrap(),
-            "no connection in the last 12 ms"
+            "the connection was being remade when the run ended, and requests are lost"
         );
         let unissued = Totals { unissued: 1, away: Some(Duration::ZERO), ..Totals::default() };
         assert!(away_at_end(&unissued).is_some());
