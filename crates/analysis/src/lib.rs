@@ -55,4 +55,4 @@ pub use prediction::{Change, Prediction, change, prediction};
 pub use profile::ResponseProfile;
 pub use repetitions::{RepetitionChange, ThresholdVerdict};
 pub use shares::OperationShares;
-pub use verdict::{ClassError, ClassErrors, Verdict};
+pub use verdict::{ClassError, ClassErrors, Met, Verdict};

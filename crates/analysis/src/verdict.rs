@@ -51,8 +51,8 @@ impl Bounds {
         Self { mean_error_pct: 25.0, demerit_to_p99_pct: 50.0, class_error_pct: 50.0 };
 }
 
-/// Usability of a model for an operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+/// Usability of a model for an operation, the best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// All errors lie within [`Bounds::USABLE`].
@@ -101,62 +101,107 @@ impl Verdict {
 pub struct ClassError {
     /// The operation.
     pub operation: Operation,
-    /// Shortest queue of the class: requests outstanding at arrival, as measured.
+    /// Shortest queue of the class: requests outstanding at arrival, at the device of the measured times and at the model of the
+    /// predicted ones.
     pub queue_length_min: u32,
     /// Longest queue of the class.
     pub queue_length_max: u32,
-    /// Requests of the class.
+    /// Requests of the class, as measured.
     pub requests: u64,
-    /// Share of all requests.
+    /// Share of all requests, as measured.
     pub requests_pct: f64,
     /// Mean response time as measured.
     pub measured_mean_ms: f64,
-    /// Mean response time of the same requests as predicted.
+    /// Mean response time as predicted: of the requests that met such a queue at the model, or, if fewer than a tenth as many did,
+    /// of those that were measured.
     pub predicted_mean_ms: f64,
     /// Error of the predicted mean; negative if it is too short.
     pub mean_error_pct: f64,
 }
 
-/// Accumulates measured and predicted response times of the same requests by class.
+/// A request that was measured or predicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Met {
+    /// Requests outstanding when it arrived.
+    pub queue_length: u32,
+    /// Its response time.
+    pub response: Duration,
+}
+
+/// Accumulates measured and predicted response times by class.
+///
+/// A model that draws times is busy at other moments than the device. So each side is classed by the queue that it met itself:
+/// requests that found the device idle have short responses because of that, and those predicted for the same requests have not.
 #[derive(Debug, Clone, Default)]
 pub struct ClassErrors {
     requests: u64,
-    classes: BTreeMap<(Operation, usize), Sums>,
+    classes: BTreeMap<(Operation, usize), Class>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Sums {
+struct Class {
+    measured: Sum,
+    /// Of the requests that met such a queue at the model, and of those that were measured.
+    predicted: Sum,
+    paired: Sum,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
     requests: u64,
-    measured_ns: f64,
-    predicted_ns: f64,
+    ns: f64,
+}
+
+impl Sum {
+    fn record(&mut self, time: Duration) {
+        self.requests += 1;
+        self.ns += time.as_ns() as f64;
+    }
+
+    fn mean_ns(&self) -> f64 {
+        self.ns / self.requests.max(1) as f64
+    }
+}
+
+impl Class {
+    fn predicted_ns(&self) -> f64 {
+        let is_met = 10 * self.predicted.requests >= self.measured.requests;
+        if is_met { self.predicted } else { self.paired }.mean_ns()
+    }
 }
 
 impl ClassErrors {
-    /// Takes a request that met `queue_length` others when it was measured.
-    pub fn record(&mut self, op: Operation, queue_length: u32, measured: Duration, predicted: Duration) {
+    /// Takes a request as it was measured and as it is predicted.
+    pub fn record(&mut self, op: Operation, measured: Met, predicted: Met) {
         self.requests += 1;
-        let sums = self.classes.entry((op, QueueLengths::bucket(queue_length.into()))).or_default();
-        sums.requests += 1;
-        sums.measured_ns += measured.as_ns() as f64;
-        sums.predicted_ns += predicted.as_ns() as f64;
+        self.class(op, predicted).predicted.record(predicted.response);
+        let of = self.class(op, measured);
+        of.measured.record(measured.response);
+        of.paired.record(predicted.response);
+    }
+
+    fn class(&mut self, op: Operation, met: Met) -> &mut Class {
+        self.classes.entry((op, QueueLengths::bucket(met.queue_length.into()))).or_default()
     }
 
     /// Returns the errors of all classes with at least 1 % of the requests.
     pub fn classes(&self) -> impl Iterator<Item = ClassError> + '_ {
-        self.classes.iter().filter_map(|((operation, class), sums)| {
-            let requests_pct = percent(sums.requests as f64, self.requests as f64)?;
-            let mean_error_pct = percent(sums.predicted_ns - sums.measured_ns, sums.measured_ns)?;
-            let mean_ms = |sum_ns: f64| six_decimals(sum_ns / sums.requests as f64 / 1e6);
+        self.classes.iter().filter_map(|((operation, class), of)| {
+            let requests_pct = percent(of.measured.requests as f64, self.requests as f64)?;
+            if requests_pct < CLASS_REQUESTS_PCT_MIN {
+                return None;
+            }
+            let (measured_ns, predicted_ns) = (of.measured.mean_ns(), of.predicted_ns());
             let length = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-            (requests_pct >= CLASS_REQUESTS_PCT_MIN).then(|| ClassError {
+            Some(ClassError {
                 operation: *operation,
                 queue_length_min: length(QueueLengths::least(*class)),
                 queue_length_max: length(QueueLengths::greatest(*class)),
-                requests: sums.requests,
+                requests: of.measured.requests,
                 requests_pct,
-                measured_mean_ms: mean_ms(sums.measured_ns),
-                predicted_mean_ms: mean_ms(sums.predicted_ns),
-                mean_error_pct,
+                measured_mean_ms: six_decimals(measured_ns / 1e6),
+                predicted_mean_ms: six_decimals(predicted_ns / 1e6),
+                mean_error_pct: percent(predicted_ns - measured_ns, measured_ns)?,
             })
         })
     }
@@ -172,21 +217,21 @@ mod tests {
     use super::*;
     use crate::comparison::Demerit;
 
-    fn ms(ms: f64) -> Duration {
-        Duration::from_ms_f64(ms)
+    fn met(queue_length: u32, ms: f64) -> Met {
+        Met { queue_length, response: Duration::from_ms_f64(ms) }
     }
 
     #[test]
     fn worst_class_is_found_behind_a_good_mean() {
         let mut errors = ClassErrors::default();
         for index in 0..1_000_u32 {
-            errors.record(Operation::Write, index % 4, ms(10.0), ms(10.1));
+            errors.record(Operation::Write, met(index % 4, 10.0), met(index % 4, 10.1));
             // Reads are right on average: too long alone, too short behind others.
             let (queue_length, predicted) = if index % 2 == 0 { (0, 14.2) } else { (9, 5.0) };
-            errors.record(Operation::Read, queue_length, ms(10.0), ms(predicted));
+            errors.record(Operation::Read, met(queue_length, 10.0), met(queue_length, predicted));
         }
         // Below 1 % of the requests, whatever the error.
-        (0..19).for_each(|_| errors.record(Operation::Flush, 0, ms(1.0), ms(100.0)));
+        (0..19).for_each(|_| errors.record(Operation::Flush, met(0, 1.0), met(0, 100.0)));
         assert_eq!(errors.classes().count(), 6);
         let worst = worst_class(errors.classes()).unwrap();
         assert_eq!((worst.operation, worst.requests), (Operation::Read, 500));
@@ -195,9 +240,29 @@ mod tests {
             (worst.measured_mean_ms, worst.predicted_mean_ms, worst.mean_error_pct),
             (10.0, 5.0, -50.0)
         );
-        (0..3).for_each(|_| errors.record(Operation::Flush, 0, ms(1.0), ms(100.0)));
+        (0..3).for_each(|_| errors.record(Operation::Flush, met(0, 1.0), met(0, 100.0)));
         assert_eq!(worst_class(errors.classes()).unwrap().operation, Operation::Flush, "1 % of the requests");
         assert!(worst_class(ClassErrors::default().classes()).is_none());
+    }
+
+    #[test]
+    fn model_that_is_busy_at_other_moments_is_classed_by_its_own_queue() {
+        let mut errors = ClassErrors::default();
+        let (idle, busy) = (met(0, 0.1), met(2, 20.1));
+        for index in 0..1_000_u32 {
+            let measured = if index % 2 == 0 { idle } else { busy };
+            let predicted = if index % 4 < 2 { idle } else { busy };
+            errors.record(Operation::Write, measured, predicted);
+        }
+        assert!(errors.classes().all(|class| class.mean_error_pct == 0.0), "{errors:?}");
+        // A model without queues has no such class to compare: the requests themselves are.
+        let mut errors = ClassErrors::default();
+        (0..1_000).for_each(|index| {
+            errors.record(Operation::Write, if index % 2 == 0 { idle } else { busy }, idle)
+        });
+        let found: Vec<(u32, f64)> =
+            errors.classes().map(|class| (class.queue_length_min, class.predicted_mean_ms)).collect();
+        assert_eq!(found, [(0, 0.1), (2, 0.1)]);
     }
 
     #[test]
@@ -211,7 +276,7 @@ mod tests {
                 resampled_demerit_to_p99: demerit(resampled),
             };
             let mut errors = ClassErrors::default();
-            errors.record(Operation::Read, 0, ms(1_000.0), ms(1_000.0 + 10.0 * class));
+            errors.record(Operation::Read, met(0, 1_000.0), met(0, 1_000.0 + 10.0 * class));
             Verdict::of(requests, mean, &prediction, worst_class(errors.classes()).as_ref())
         };
         for (expected, mean, up_to_p99, resampled, class) in [

@@ -21,7 +21,7 @@ use schemars::JsonSchema;
 use seeklab_analysis::prediction::ALIKE_PCT;
 use seeklab_analysis::verdict::worst_class;
 use seeklab_analysis::{
-    Change, ClassError, ClassErrors, DensityAxis, PartTimes, Prediction, ResponseProfile, TimeSummary,
+    Change, ClassError, ClassErrors, DensityAxis, Met, PartTimes, Prediction, ResponseProfile, TimeSummary,
     change, prediction,
 };
 use seeklab_core::statistics::Distribution;
@@ -477,7 +477,7 @@ impl Rest {
             self.parts.record(response);
             self.operation_parts.record(record.op, response);
         }
-        let measured = response.map(|response| AsMeasured { queue_length, response });
+        let measured = response.map(|response| Met { queue_length, response });
         for predicting in &mut self.predicting {
             predicting.take(record, measured)?;
         }
@@ -506,34 +506,24 @@ struct Answers {
     waiting: VecDeque<Predicted>,
 }
 
-/// A request as measured.
-#[derive(Debug, Clone, Copy)]
-struct AsMeasured {
-    /// Requests outstanding when it arrived.
-    queue_length: u32,
-    response: Duration,
-}
-
 /// A request that is predicted.
 #[derive(Debug, Clone, Copy)]
 struct Predicted {
     /// Queue length and response time as measured, if the response time was.
-    measured: Option<AsMeasured>,
-    /// The others in the device at its arrival, and its response time.
-    answer: Option<(Operation, u32, Duration)>,
+    measured: Option<Met>,
+    /// Its operation, and what it met in the predicting device.
+    answer: Option<(Operation, Met)>,
 }
 
 impl Answers {
     fn record(&mut self, completion: &Completion) {
         let number = completion.request.id.0;
-        self.waiting[(number - self.next) as usize].answer =
-            Some((completion.request.op, completion.queue_length, completion.response_time()));
-        while let Some(Predicted { measured, answer: Some((op, queue_length, response)) }) =
-            self.waiting.front()
-        {
+        let predicted = Met { queue_length: completion.queue_length, response: completion.response_time() };
+        self.waiting[(number - self.next) as usize].answer = Some((completion.request.op, predicted));
+        while let Some(Predicted { measured, answer: Some((op, predicted)) }) = self.waiting.front() {
             if let Some(measured) = measured {
-                self.profile.record(*op, *queue_length, *response);
-                self.classes.record(*op, measured.queue_length, measured.response, *response);
+                self.profile.record(*op, predicted.queue_length, predicted.response);
+                self.classes.record(*op, *measured, *predicted);
             }
             self.waiting.pop_front();
             self.next += 1;
@@ -568,7 +558,7 @@ impl Predicting {
     }
 
     /// One request more, in order of arrival.
-    fn take(&mut self, record: &TraceRecord, measured: Option<AsMeasured>) -> Result<(), Error> {
+    fn take(&mut self, record: &TraceRecord, measured: Option<Met>) -> Result<(), Error> {
         self.answers.waiting.push_back(Predicted { measured, answer: None });
         self.driven.take(record, |completion| self.answers.record(completion))
     }
