@@ -26,6 +26,10 @@ pub enum RegionBound {
     RateBelow,
     /// More requests per second than fitted.
     RateAbove,
+    /// Share of requests with force unit access below the fitted one.
+    FuaBelow,
+    /// Share of requests with force unit access above the fitted one.
+    FuaAbove,
     /// Share of reads above the fitted one.
     Reads,
     /// Share of writes above the fitted one.
@@ -53,7 +57,7 @@ pub enum RegionSide {
 
 impl RegionBound {
     /// Number of bounds.
-    pub const COUNT: usize = 15;
+    pub const COUNT: usize = 17;
 
     /// Every bound.
     pub const ALL: [Self; Self::COUNT] = [
@@ -66,6 +70,8 @@ impl RegionBound {
         Self::SequentialAbove,
         Self::RateBelow,
         Self::RateAbove,
+        Self::FuaBelow,
+        Self::FuaAbove,
         Self::Reads,
         Self::Writes,
         Self::Flushes,
@@ -93,6 +99,7 @@ impl RegionBound {
             Self::QueueBelow | Self::QueueAbove => "queue_length",
             Self::SequentialBelow | Self::SequentialAbove => "sequential_share",
             Self::RateBelow | Self::RateAbove => "rate",
+            Self::FuaBelow | Self::FuaAbove => "fua_share",
             Self::Reads => "read_share",
             Self::Writes => "write_share",
             Self::Flushes => "flush_share",
@@ -105,9 +112,11 @@ impl RegionBound {
     /// Side of the bound on which requests are counted.
     pub const fn side(self) -> RegionSide {
         match self {
-            Self::LengthBelow | Self::QueueBelow | Self::SequentialBelow | Self::RateBelow => {
-                RegionSide::Below
-            }
+            Self::LengthBelow
+            | Self::QueueBelow
+            | Self::SequentialBelow
+            | Self::RateBelow
+            | Self::FuaBelow => RegionSide::Below,
             Self::Operation | Self::Combination => RegionSide::Absent,
             _ => RegionSide::Above,
         }
@@ -125,6 +134,8 @@ impl RegionBound {
             Self::SequentialAbove => "sequential share above",
             Self::RateBelow => "rate below",
             Self::RateAbove => "rate above",
+            Self::FuaBelow => "share of FUA below",
+            Self::FuaAbove => "share of FUA above",
             Self::Reads => "share of reads above",
             Self::Writes => "share of writes above",
             Self::Flushes => "share of flushes above",
@@ -137,7 +148,7 @@ impl RegionBound {
 
 /// A set of bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RegionBounds(u16);
+pub struct RegionBounds(u32);
 
 impl RegionBounds {
     /// No bound.
@@ -146,7 +157,7 @@ impl RegionBounds {
     /// Returns the set with `bound` as well, if `is_beyond`.
     #[must_use]
     pub const fn with(self, bound: RegionBound, is_beyond: bool) -> Self {
-        Self(self.0 | ((is_beyond as u16) << bound as usize))
+        Self(self.0 | ((is_beyond as u32) << bound as usize))
     }
 
     /// Returns true if the set has no bound.

@@ -47,6 +47,11 @@ impl FitCounts {
         self.region.parameters()
     }
 
+    /// The region of a model whose times do not depend on the load.
+    pub(crate) fn region_of_one_load(&self) -> Option<RegionParameters> {
+        self.region.parameters_of_one_load()
+    }
+
     pub(crate) const fn summary(&self) -> FitSummary {
         self.summary
     }

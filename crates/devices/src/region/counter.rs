@@ -89,17 +89,21 @@ mod tests {
             queue_min: 0,
             queue_max: 4,
             sequential: None,
+            fua: None,
         };
         let window = |requests: u32, writes_max: u32| WindowBounds {
             requests,
             windows: 1_000,
             time_min: Duration::ZERO,
+            time_max: None,
             queue_min: 0,
             queue_max: u64::MAX,
             blocks_min: 0,
             blocks_max: u64::MAX,
             sequential_min: 0,
             sequential_max: requests,
+            fua_min: None,
+            fua_max: None,
             reads_max: requests,
             writes_max,
             flushes_max: 0,
@@ -120,7 +124,7 @@ mod tests {
         for index in 0..requests {
             let op = if index % 8 < writes { Operation::Write } else { Operation::Read };
             let queue_length = if index % 8 < behind { 9 } else { 1 };
-            let request = LoadRequest { op, lbn: 1_000 * index, blocks: 8, queue_length };
+            let request = LoadRequest { op, lbn: 1_000 * index, blocks: 8, fua: false, queue_length };
             counter.arrive(Some(&region), Instant::from_ns(index), &request, RegionBounds::NONE);
         }
         counter.coverage()
@@ -148,7 +152,7 @@ mod tests {
     fn own_bounds_of_the_model_count_for_requests_within_the_region() {
         let own = RegionBounds::NONE.with(RegionBound::Combination, true);
         let mut counter = RegionCounter::default();
-        let request = LoadRequest { op: Operation::Read, lbn: 0, blocks: 8, queue_length: 0 };
+        let request = LoadRequest { op: Operation::Read, lbn: 0, blocks: 8, fua: false, queue_length: 0 };
         counter.arrive(Some(&region()), Instant::ZERO, &request, own);
         let longer = LoadRequest { blocks: 9, ..request };
         counter.arrive(Some(&region()), Instant::ZERO, &longer, own);

@@ -17,6 +17,8 @@ pub struct LoadRequest {
     pub lbn: u64,
     /// Its blocks.
     pub blocks: u32,
+    /// Force unit access: it completes when its data are on the media.
+    pub fua: bool,
     /// Other requests in the device at its arrival.
     pub queue_length: u32,
 }
@@ -41,6 +43,8 @@ pub struct Window {
     pub blocks: u64,
     /// Sequential requests.
     pub sequential: u32,
+    /// Requests with force unit access.
+    pub fua: u32,
     /// Requests of each operation.
     pub operations: [u32; Operation::ALL.len()],
 }
@@ -50,6 +54,7 @@ impl Window {
         self.queue += other.queue;
         self.blocks += other.blocks;
         self.sequential += other.sequential;
+        self.fua += other.fua;
         self.operations.iter_mut().zip(other.operations).for_each(|(sum, more)| *sum += more);
     }
 }
@@ -101,6 +106,7 @@ impl LoadMeter {
             sums.sequential += u32::from(is_sequential);
         }
         sums.queue += u64::from(request.queue_length);
+        sums.fua += u32::from(request.fua);
         sums.operations[request.op as usize] += 1;
         self.count += 1;
         Arrived { gap, is_sequential }
@@ -147,7 +153,7 @@ mod tests {
             } else {
                 ((index % 2) << 20) | (index / 2 * 8)
             };
-            let request = LoadRequest { op, lbn, blocks: 8, queue_length: (index % 2) as u32 };
+            let request = LoadRequest { op, lbn, blocks: 8, fua: false, queue_length: (index % 2) as u32 };
             let arrived = meter.arrive(Instant::from_ns(100 * index), &request);
             assert_eq!(arrived.gap.as_ns(), if index == 0 { 0 } else { 100 });
             meter.close(|window, sums| closed.push((window, *sums)));

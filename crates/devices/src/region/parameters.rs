@@ -62,6 +62,9 @@ pub struct OperationBounds {
     /// Requests that began where one of the last 16 ended, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequential: Option<u64>,
+    /// Requests with force unit access, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fua: Option<u64>,
 }
 
 /// Bounds of windows of consecutive requests: of sums over the requests of a window.
@@ -74,6 +77,9 @@ pub struct WindowBounds {
     pub windows: u64,
     /// Shortest time from the first arrival to the last.
     pub time_min: Duration,
+    /// Longest time from the first arrival to the last, of a model whose times do not depend on the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_max: Option<Duration>,
     /// Smallest sum of the other requests in the device at the arrivals.
     #[serde(default)]
     pub queue_min: u64,
@@ -87,6 +93,12 @@ pub struct WindowBounds {
     pub sequential_min: u32,
     /// Most sequential requests.
     pub sequential_max: u32,
+    /// Fewest requests with force unit access, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fua_min: Option<u32>,
+    /// Most requests with force unit access, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fua_max: Option<u32>,
     /// Most reads.
     pub reads_max: u32,
     /// Most writes.
@@ -145,14 +157,15 @@ impl Region {
     /// The bounds that a request lies beyond.
     pub(super) fn beyond(&self, request: &LoadRequest, arrived: Arrived) -> RegionBounds {
         use RegionBound::{
-            LengthAbove, LengthBelow, QueueAbove, QueueBelow, RateBelow, SequentialAbove, SequentialBelow,
+            FuaAbove, FuaBelow, LengthAbove, LengthBelow, QueueAbove, QueueBelow, RateBelow, SequentialAbove,
+            SequentialBelow,
         };
         let Some(bounds) = &self.operations[request.op as usize] else {
             return RegionBounds::NONE.with(RegionBound::Operation, true);
         };
         let known = KNOWN_LEAST.min(bounds.requests);
         let is_unknown = |alike: Option<u64>| alike.is_some_and(|alike| alike < known);
-        let others = bounds.sequential.map(|sequential| bounds.requests.saturating_sub(sequential));
+        let others = |alike: Option<u64>| alike.map(|alike| bounds.requests.saturating_sub(alike));
         let addresses = request.op.addresses_blocks();
         let is_sequential = arrived.is_sequential;
         RegionBounds::NONE
@@ -160,15 +173,18 @@ impl Region {
             .with(LengthAbove, addresses && request.blocks > bounds.blocks_max)
             .with(QueueBelow, request.queue_length < bounds.queue_min)
             .with(QueueAbove, request.queue_length > bounds.queue_max)
-            .with(SequentialBelow, addresses && !is_sequential && is_unknown(others))
+            .with(SequentialBelow, addresses && !is_sequential && is_unknown(others(bounds.sequential)))
             .with(SequentialAbove, addresses && is_sequential && is_unknown(bounds.sequential))
+            .with(FuaBelow, !request.fua && is_unknown(others(bounds.fua)))
+            .with(FuaAbove, request.fua && is_unknown(bounds.fua))
             .with(RateBelow, self.gap_max.is_some_and(|gap_max| arrived.gap > gap_max))
     }
 
     /// The bounds that a window lies beyond.
     pub(super) fn beyond_windows(&self, index: usize, window: &Window) -> RegionBounds {
         use RegionBound::{
-            LengthAbove, LengthBelow, QueueAbove, QueueBelow, RateAbove, SequentialAbove, SequentialBelow,
+            FuaAbove, FuaBelow, LengthAbove, LengthBelow, QueueAbove, QueueBelow, RateAbove, RateBelow,
+            SequentialAbove, SequentialBelow,
         };
         let Some(bounds) = &self.windows[index] else { return RegionBounds::NONE };
         let shares = [
@@ -185,6 +201,9 @@ impl Region {
             .with(QueueAbove, window.queue > bounds.queue_max)
             .with(SequentialBelow, window.sequential < bounds.sequential_min)
             .with(SequentialAbove, window.sequential > bounds.sequential_max)
+            .with(FuaBelow, bounds.fua_min.is_some_and(|least| window.fua < least))
+            .with(FuaAbove, bounds.fua_max.is_some_and(|most| window.fua > most))
+            .with(RateBelow, bounds.time_max.is_some_and(|longest| window.time > longest))
             .with(RateAbove, window.time < bounds.time_min);
         let all = Operation::ALL.into_iter().zip(window.operations).zip(shares);
         all.fold(beyond, |beyond, ((op, count), most)| beyond.with(RegionBound::share_of(op), count > most))
@@ -204,17 +223,21 @@ mod tests {
             queue_min: 1,
             queue_max: 3,
             sequential: Some(2),
+            fua: Some(3),
         };
         let windows = WindowBounds {
             requests: 8,
             windows: 125,
             time_min: Duration::from_ms(4),
+            time_max: Some(Duration::from_ms(60)),
             queue_min: 10,
             queue_max: 22,
             blocks_min: 40,
             blocks_max: 120,
             sequential_min: 1,
             sequential_max: 5,
+            fua_min: Some(1),
+            fua_max: Some(2),
             reads_max: 7,
             writes_max: 2,
             flushes_max: 0,
@@ -228,20 +251,23 @@ mod tests {
     #[test]
     fn request_lies_beyond_each_bound_on_either_side() {
         let region = region();
-        let inside = LoadRequest { op: Operation::Read, lbn: 0, blocks: 8, queue_length: 2 };
+        let inside = LoadRequest { op: Operation::Read, lbn: 0, blocks: 8, fua: false, queue_length: 2 };
         let random = Arrived { gap: Duration::from_ms(9), is_sequential: false };
         let beyond =
             |request: LoadRequest, arrived| region.beyond(&request, arrived).iter().collect::<Vec<_>>();
         for (blocks, queue_length) in [(4, 1), (16, 3)] {
             assert_eq!(beyond(LoadRequest { blocks, queue_length, ..inside }, random), []);
         }
-        use RegionBound::{LengthAbove, LengthBelow, QueueAbove, QueueBelow, RateBelow, SequentialAbove};
+        use RegionBound::{
+            FuaAbove, LengthAbove, LengthBelow, QueueAbove, QueueBelow, RateBelow, SequentialAbove,
+        };
         assert_eq!(beyond(LoadRequest { blocks: 3, ..inside }, random), [LengthBelow]);
         assert_eq!(beyond(LoadRequest { blocks: 17, ..inside }, random), [LengthAbove]);
         assert_eq!(beyond(LoadRequest { queue_length: 0, ..inside }, random), [QueueBelow]);
         assert_eq!(beyond(LoadRequest { queue_length: 4, ..inside }, random), [QueueAbove]);
         assert_eq!(beyond(LoadRequest { op: Operation::Write, ..inside }, random), [RegionBound::Operation]);
         assert_eq!(beyond(inside, Arrived { is_sequential: true, ..random }), [SequentialAbove]);
+        assert_eq!(beyond(LoadRequest { fua: true, ..inside }, random), [FuaAbove]);
         assert_eq!(beyond(inside, Arrived { gap: Duration::from_ms(10), ..random }), [RateBelow]);
     }
 
@@ -253,15 +279,19 @@ mod tests {
             queue: 10,
             blocks: 120,
             sequential: 5,
+            fua: 1,
             operations: [7, 1, 0, 0, 0],
         };
         let beyond = |window: Window| region.beyond_windows(0, &window).iter().collect::<Vec<_>>();
         assert_eq!(beyond(inside), []);
         use RegionBound::{
-            Flushes, LengthAbove, LengthBelow, QueueAbove, QueueBelow, RateAbove, Reads, SequentialAbove,
-            SequentialBelow, Writes,
+            Flushes, FuaAbove, FuaBelow, LengthAbove, LengthBelow, QueueAbove, QueueBelow, RateAbove,
+            RateBelow, Reads, SequentialAbove, SequentialBelow, Writes,
         };
         assert_eq!(beyond(Window { time: Duration::from_ms(3), ..inside }), [RateAbove]);
+        assert_eq!(beyond(Window { time: Duration::from_ms(61), ..inside }), [RateBelow]);
+        assert_eq!(beyond(Window { fua: 0, ..inside }), [FuaBelow]);
+        assert_eq!(beyond(Window { fua: 3, ..inside }), [FuaAbove]);
         assert_eq!(beyond(Window { queue: 9, ..inside }), [QueueBelow]);
         assert_eq!(beyond(Window { queue: 23, ..inside }), [QueueAbove]);
         assert_eq!(beyond(Window { blocks: 39, ..inside }), [LengthBelow]);

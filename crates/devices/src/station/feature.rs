@@ -29,10 +29,14 @@ pub enum Feature {
     WritesInRow,
     /// Writes served since the device was last idle.
     WritesSinceIdle,
+    /// Time that a write buffer still owes the media.
+    Owed,
+    /// Force unit access: no or yes.
+    Fua,
 }
 
 /// Number of features.
-pub const FEATURES: usize = 11;
+pub const FEATURES: usize = 13;
 
 /// The class of each feature.
 pub type Row = [u8; FEATURES];
@@ -43,8 +47,8 @@ pub const CLASSES: usize = 128;
 /// Octaves of a distance on either side.
 const SIDE: u32 = 48;
 
-/// The classes of whether a request had waited.
-const WAITED: [&str; 2] = ["no", "yes"];
+/// The classes of a feature that a request has or has not.
+const NO_YES: [&str; 2] = ["no", "yes"];
 
 impl Feature {
     /// All features.
@@ -60,6 +64,8 @@ impl Feature {
         Self::Idle,
         Self::WritesInRow,
         Self::WritesSinceIdle,
+        Self::Owed,
+        Self::Fua,
     ];
 
     /// The name in descriptions.
@@ -76,6 +82,8 @@ impl Feature {
             Self::Idle => "idle",
             Self::WritesInRow => "writes_in_row",
             Self::WritesSinceIdle => "writes_since_idle",
+            Self::Owed => "owed",
+            Self::Fua => "fua",
         }
     }
 
@@ -87,12 +95,12 @@ impl Feature {
     /// Returns the unit of the feature's numbers, for people.
     pub const fn unit(self) -> &'static str {
         match self {
-            Self::Op | Self::Before | Self::Waited => "",
+            Self::Op | Self::Before | Self::Waited | Self::Fua => "",
             Self::Length | Self::Distance | Self::Stream => "blocks",
             Self::Queue => "requests",
             Self::WritesInRow | Self::WritesSinceIdle => "writes",
             Self::Place => "64ths",
-            Self::Idle => "us",
+            Self::Idle | Self::Owed => "us",
         }
     }
 
@@ -111,9 +119,9 @@ impl Feature {
             Self::Op | Self::Before => {
                 Operation::ALL.get(usize::from(class)).map_or("none", |op| op.name()).to_owned()
             }
-            Self::Waited => WAITED[usize::from(class > 0)].to_owned(),
+            Self::Waited | Self::Fua => NO_YES[usize::from(class > 0)].to_owned(),
             Self::Length => counted(2).to_string(),
-            Self::Queue | Self::WritesInRow | Self::WritesSinceIdle => counted(4).to_string(),
+            Self::Queue | Self::WritesInRow | Self::WritesSinceIdle | Self::Owed => counted(4).to_string(),
             Self::Stream | Self::Idle => counted(1).to_string(),
             Self::Place => number.to_string(),
             Self::Distance => match number {
@@ -141,6 +149,9 @@ impl Feature {
         if self == Self::Waited {
             return if from.is_some() { "having waited" } else { "at once" }.to_owned();
         }
+        if self == Self::Fua {
+            return if from.is_some() { "with FUA" } else { "without FUA" }.to_owned();
+        }
         let unit = if self.unit().is_empty() { String::new() } else { format!(" {}", self.unit()) };
         match (from, until) {
             (Some(from), Some(until)) => {
@@ -164,10 +175,10 @@ impl Feature {
                 Self::Op => Operation::ALL.len() as u32,
                 Self::Before => Operation::ALL.len() as u32 + 1,
                 Self::Distance => 2 * SIDE + 2,
-                Self::Waited => WAITED.len() as u32,
+                Self::Waited | Self::Fua => NO_YES.len() as u32,
                 Self::Place => 64,
                 Self::Length | Self::Stream | Self::Idle => 65,
-                Self::Queue | Self::WritesInRow | Self::WritesSinceIdle => CLASSES as u32,
+                Self::Queue | Self::WritesInRow | Self::WritesSinceIdle | Self::Owed => CLASSES as u32,
             }
     }
 }

@@ -73,7 +73,7 @@ struct Served {
 }
 
 fn asked(request: &Request) -> StationRequest {
-    StationRequest { op: request.op, lbn: request.lbn, blocks: request.blocks }
+    StationRequest { op: request.op, lbn: request.lbn, blocks: request.blocks, fua: request.fua }
 }
 
 impl Station {
@@ -117,7 +117,13 @@ impl Device for Station {
         self.station.capabilities.check(&request)?;
         let queue_length = u32::try_from(self.state.count()).unwrap_or(u32::MAX);
         let asked = asked(&request);
-        let load = LoadRequest { op: request.op, lbn: request.lbn, blocks: request.blocks, queue_length };
+        let load = LoadRequest {
+            op: request.op,
+            lbn: request.lbn,
+            blocks: request.blocks,
+            fua: request.fua,
+            queue_length,
+        };
         self.counter.arrive(Some(&self.station.region), now, &load, RegionBounds::NONE);
         self.state.arrive();
         let taken = Taken { request, submitted: now, queue_length };

@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn request_at_the_place_of_a_rank_has_that_rank() {
-        let at = |lbn| StationRequest { op: Operation::Read, lbn, blocks: 8 };
+        let at = |lbn| StationRequest { op: Operation::Read, lbn, blocks: 8, fua: false };
         let waiting = [at(500), at(90), at(110), at(90), at(0)];
         let mut scratch = Vec::new();
         for (order, band_blocks, first) in [
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn reads_stand_before_writes_and_in_order_among_themselves() {
-        let at = |op, lbn| StationRequest { op, lbn, blocks: 8 };
+        let at = |op, lbn| StationRequest { op, lbn, blocks: 8, fua: false };
         let waiting = [
             at(Operation::Write, 100),
             at(Operation::Read, 900),

@@ -108,7 +108,7 @@ pub struct OperationSeen {
     pub op: Operation,
     /// Number of fitted requests.
     pub requests: u64,
-    /// Median service time, for people.
+    /// Median service time. That of reads is taken for the time of a destage; without reads, that of writes.
     pub typical: Duration,
     /// Shortest request, in blocks.
     pub blocks_min: u32,
@@ -125,7 +125,16 @@ impl OperationSeen {
     /// The bounds of single requests.
     fn bounds(&self) -> OperationBounds {
         let Self { op, requests, typical: _, blocks_min, blocks_max, queue_max, sequential } = *self;
-        OperationBounds { op, requests, blocks_min, blocks_max, queue_min: 0, queue_max, sequential }
+        OperationBounds {
+            op,
+            requests,
+            blocks_min,
+            blocks_max,
+            queue_min: 0,
+            queue_max,
+            sequential,
+            fua: None,
+        }
     }
 }
 
@@ -146,6 +155,11 @@ impl StationParameters {
     /// Returns the order of the waiting requests.
     pub(super) const fn line(&self) -> Line {
         Line { order: self.order, band_blocks: self.band_blocks, reads_first: self.reads_first }
+    }
+
+    fn destage(&self) -> Duration {
+        let of = |op| self.operations.iter().find(|seen| seen.op == op).map(|seen| seen.typical);
+        of(Operation::Read).or_else(|| of(Operation::Write)).unwrap_or_default()
     }
 
     /// Checks everything and reads what is text.
@@ -179,7 +193,7 @@ impl StationParameters {
             servers: if self.servers == 0 { usize::MAX } else { self.servers as usize },
             line: self.line(),
             picks: picks.picks(),
-            scale: Scale { capacity_blocks: self.capacity_blocks },
+            scale: Scale { capacity_blocks: self.capacity_blocks, destage: self.destage() },
             tree,
             region,
         })

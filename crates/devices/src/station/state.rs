@@ -18,6 +18,8 @@ pub struct StationRequest {
     pub lbn: u64,
     /// Its blocks.
     pub blocks: u32,
+    /// Force unit access: it completes when its data are on the media.
+    pub fua: bool,
 }
 
 impl StationRequest {
@@ -31,6 +33,8 @@ impl StationRequest {
 pub struct Scale {
     /// Blocks of the device.
     pub capacity_blocks: u64,
+    /// Time that the media take for a write of the buffer, about that of a read; of a write, if there are no reads.
+    pub destage: Duration,
 }
 
 /// The past of a device.
@@ -48,6 +52,49 @@ pub struct State {
     writes_in_row: u64,
     /// Writes served since the device was last idle, or since the last flush.
     writes_since_idle: u64,
+    debt: Debt,
+}
+
+/// Writes that a buffer has taken and that are not on the media: one after the other is written while no request needs the
+/// media, and one that was begun is finished before a request that does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Debt {
+    owed_ns: u64,
+    /// Time up to which it is known.
+    known_at: Instant,
+    /// True while a request needs the media.
+    is_held: bool,
+}
+
+impl Debt {
+    fn pass(&mut self, now: Instant) {
+        let passed = now.saturating_since(std::mem::replace(&mut self.known_at, now));
+        if !self.is_held {
+            self.owed_ns = self.owed_ns.saturating_sub(passed.as_ns());
+        }
+    }
+
+    /// A service starts.
+    fn start(&mut self, asked: &StationRequest, destage: Duration) {
+        let destage_ns = destage.as_ns().max(1);
+        self.is_held = match asked.op {
+            Operation::Read | Operation::Flush | Operation::WriteZeroes => true,
+            Operation::Write => asked.fua,
+            Operation::Discard => false,
+        };
+        self.owed_ns = match asked.op {
+            Operation::Flush => 0,
+            _ if self.is_held => self.owed_ns.saturating_sub(1) / destage_ns * destage_ns,
+            Operation::Write => self.owed_ns.saturating_add(destage_ns),
+            _ => self.owed_ns,
+        };
+    }
+
+    /// A service has ended.
+    fn complete(&mut self, now: Instant) {
+        self.pass(now);
+        self.is_held = false;
+    }
 }
 
 impl State {
@@ -71,6 +118,7 @@ impl State {
         let mut row = [0; FEATURES];
         let mut set = |feature: Feature, class: u8| row[feature as usize] = class;
         set(Feature::Op, asked.op as u8);
+        set(Feature::Fua, u8::from(asked.fua));
         set(Feature::Queue, feature::counted(self.count.saturating_sub(1), 4));
         set(Feature::Before, self.before_op.map_or(Operation::ALL.len() as u8, |op| op as u8));
         set(Feature::Waited, u8::from(waited));
@@ -83,6 +131,9 @@ impl State {
         // A buffer has to write them before it has room, or before a read that waits for them.
         set(Feature::WritesInRow, feature::counted(self.writes_in_row, 4));
         set(Feature::WritesSinceIdle, feature::counted(self.writes_since_idle, 4));
+        self.debt.pass(now);
+        set(Feature::Owed, feature::counted(self.debt.owed_ns / 1_000, 4));
+        self.debt.start(asked, scale.destage);
         let mut distance = feature::distance(0, false);
         if asked.op.addresses_blocks() {
             set(Feature::Length, feature::counted(u64::from(asked.blocks), 2));
@@ -111,7 +162,8 @@ impl State {
     }
 
     /// Its service has ended.
-    pub const fn complete(&mut self, now: Instant) {
+    pub fn complete(&mut self, now: Instant) {
+        self.debt.complete(now);
         self.count = self.count.saturating_sub(1);
         if self.count == 0 {
             self.idle_since = now;
@@ -125,7 +177,7 @@ mod tests {
 
     #[test]
     fn writes_are_counted_in_a_row_and_since_the_device_was_idle() {
-        let scale = Scale { capacity_blocks: 1_000 };
+        let scale = Scale { capacity_blocks: 1_000, destage: Duration::from_ms(4) };
         let mut state = State::default();
         let mut now = Instant::ZERO;
         let mut serve = |op: Operation, waited: bool, is_last: bool| {
@@ -135,7 +187,7 @@ mod tests {
                 state.arrive();
             }
             now += Duration::from_ms(1);
-            let row = state.start(now, &StationRequest { op, lbn: 8, blocks: 8 }, waited, &scale);
+            let row = state.start(now, &StationRequest { op, lbn: 8, blocks: 8, fua: false }, waited, &scale);
             state.complete(now);
             if is_last {
                 state.complete(now);
@@ -154,10 +206,36 @@ mod tests {
     }
 
     #[test]
+    fn buffer_writes_while_nothing_needs_the_media() {
+        let ms = |ms| Instant::ZERO + Duration::from_ms(ms);
+        let asked = |op, fua| StationRequest { op, lbn: 8, blocks: 8, fua };
+        let (read, write) = (asked(Operation::Read, false), asked(Operation::Write, false));
+        let destage = Duration::from_ms(4);
+        let mut debt = Debt::default();
+        let mut owed_ms = |from, asked: &StationRequest, until| {
+            debt.pass(ms(from));
+            let before = debt.owed_ns as f64 / 1e6;
+            debt.start(asked, destage);
+            debt.complete(ms(until));
+            before
+        };
+        assert_eq!(owed_ms(0, &write, 0), 0.0);
+        assert_eq!(owed_ms(0, &write, 0), 4.0);
+        assert_eq!(owed_ms(0, &write, 1), 8.0);
+        // The read waits for the one that has begun; the others wait for the read.
+        assert_eq!(owed_ms(1, &read, 9), 11.0);
+        assert_eq!(owed_ms(9, &read, 20), 8.0);
+        assert_eq!(owed_ms(22, &asked(Operation::Write, true), 30), 2.0, "two of four while idle");
+        assert_eq!(owed_ms(30, &write, 30), 0.0, "force unit access leaves nothing behind");
+        assert_eq!(owed_ms(31, &asked(Operation::Flush, false), 40), 3.0);
+        assert_eq!(owed_ms(40, &read, 41), 0.0);
+    }
+
+    #[test]
     fn idle_device_owes_no_writes() {
-        let scale = Scale { capacity_blocks: 1_000 };
+        let scale = Scale { capacity_blocks: 1_000, destage: Duration::from_ms(4) };
         let mut state = State::default();
-        let write = StationRequest { op: Operation::Write, lbn: 8, blocks: 8 };
+        let write = StationRequest { op: Operation::Write, lbn: 8, blocks: 8, fua: false };
         let mut at = |now: Instant| {
             state.arrive();
             let row = state.start(now, &write, false, &scale);

@@ -61,8 +61,10 @@ pub fn stationarity(report: &FitReport) -> Option<String> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ArrivalModel {
-    /// As recorded.
+    /// As recorded, as asked.
     Recorded,
+    /// As recorded, because they are independent of the device.
+    Independent,
     /// A request that arrived at an idle device waits until the simulated device is idle.
     FollowsIdle,
     /// Also, a request that arrived soon after a completion waits for that completion.
@@ -74,6 +76,7 @@ impl ArrivalModel {
     pub fn of(report: &FitReport) -> Option<Self> {
         let rest = report.rest.as_ref()?;
         Some(match (rest.is_open, rest.follows_within_ms) {
+            (true, _) if rest.arrivals_independent => Self::Independent,
             (true, _) => Self::Recorded,
             (false, None) => Self::FollowsIdle,
             (false, Some(_)) => Self::FollowsCompletions,
@@ -89,6 +92,11 @@ pub fn arrivals(report: &FitReport) -> Option<String> {
     Some(match (ArrivalModel::of(report)?, rest.follows_within_ms) {
         (ArrivalModel::Recorded, _) => {
             "Prediction: requests keep their recorded arrival times (--open).".to_owned()
+        }
+        (ArrivalModel::Independent, _) => {
+            "Prediction: requests keep their recorded arrival times, because they arrive independently of the device, \
+             as Poisson arrivals do."
+                .to_owned()
         }
         (ArrivalModel::FollowsCompletions, Some(ms)) => format!(
             "{IDLE} A request that arrived within {ms:.3} ms of a completion follows that completion, because more \

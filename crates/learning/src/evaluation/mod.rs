@@ -92,6 +92,9 @@ pub struct Measured {
     pub operations: Vec<OperationChange>,
     /// True if the recorded arrival times are kept, whatever the device does.
     pub is_open: bool,
+    /// True if the arrivals of the fitted part are independent of the device: they meet it busy and idle, and at each time after
+    /// a completion, as often as Poisson arrivals do. Recorded arrival times are kept then.
+    pub arrivals_independent: bool,
     /// Time after a completion within which a request that waited for it arrives, estimated from the fitted part.
     pub follows_within_ms: Option<f64>,
     /// The same, exactly.
@@ -268,9 +271,9 @@ pub struct Evaluating {
     rest: Option<Rest>,
 }
 
-/// Returns the arrivals of a prediction: as recorded, or after what they had waited for.
+/// Returns the arrivals of a prediction: as recorded if that is asked, otherwise with what they had depended on.
 fn arrivals(is_open: bool, following: &Following) -> Mode {
-    if is_open { Mode::Open } else { Mode::Follow { within: following.soon() } }
+    if is_open { Mode::Open } else { following.mode() }
 }
 
 /// All times of several distributions.
@@ -416,10 +419,12 @@ impl Evaluating {
         let operations = operation_parts.changes(&measured, &self.fitted, self.seed);
         let mode = arrivals(self.is_open, &self.following);
         let follows_within = if let Mode::Follow { within } = mode { within } else { None };
+        let arrivals_independent = self.following.mode() == Mode::Open;
         let measured = Measured {
             change,
             variation_between_parts,
-            is_open: self.is_open,
+            is_open: mode == Mode::Open,
+            arrivals_independent,
             follows_within_ms: follows_within.map(Duration::as_ms),
             follows_within,
             from,

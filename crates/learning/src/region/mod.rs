@@ -11,14 +11,16 @@
 //!   Their bounds have a margin of one in [`RESULT_MARGIN`].
 //! - A clone draws times independently. Where the device balances a slow request by a fast one, its windows vary less than
 //!   those of the clone. So the least time of a window is at most the quantile of as many independent interarrival times,
-//!   approximated by a gamma distribution. Interarrival times count up to the longest response time, which is what a client
-//!   that waits for the device can cause. For the same reason the longest one is the sum of the 16th longest interarrival time
+//!   approximated by a gamma distribution. In all but the longest windows, interarrival times count up to the longest response
+//!   time, which is what a client that waits for the device can cause; over the longest ones, a rate that lasts can reach a
+//!   limit however fast the responses are. For the same reason the longest one is the sum of the 16th longest interarrival time
 //!   and the 16th longest response time.
 //!
 //! # Calm loads
 //! A device that is less busy is in states that it passed through in the calm stretches of a busier load. So short windows
 //! alone have a least queue length, and a low rate shows in the single interarrival time. What accumulates, such as a queue or a
-//! buffer, grows with a load that lasts: windows of all lengths bound the most.
+//! buffer, grows with a load that lasts: windows of all lengths bound the most. A model without queues does not know calm
+//! stretches from others, so its windows of all lengths bound the least, too.
 //!
 //! # References
 //! Exponential tail: J. Pickands, Statistical inference using extreme order statistics, Annals of Statistics 3(1), 1975,
@@ -37,8 +39,8 @@ use extremes::{Extremes, Greatest};
 /// One in so many windows of the fitted load exceeds a bound.
 const ONE_IN: u64 = 1_000;
 
-/// The quantile of a standard normal distribution that one in [`ONE_IN`] falls below.
-const NORMAL_QUANTILE: f64 = -3.090_232;
+/// The quantile of a standard normal distribution that one in [`ONE_IN`] exceeds.
+const NORMAL_QUANTILE: f64 = 3.090_232;
 
 /// Fewest windows from which bounds are estimated.
 const WINDOWS_LEAST: u64 = 32;
@@ -58,7 +60,9 @@ pub(crate) struct RegionFit {
     meter: LoadMeter,
     gaps: Greatest<REQUESTS>,
     responses: Greatest<REQUESTS>,
-    caused: CausedGaps,
+    /// Interarrival times as far as a client can cause them that waits for the device, and whole.
+    caused: GapSums,
+    whole: GapSums,
     operations: [OperationExtremes; Operation::ALL.len()],
     windows: Box<[WindowExtremes; WINDOWS.len()]>,
 }
@@ -68,6 +72,7 @@ struct OperationExtremes {
     blocks: Extremes<REQUESTS>,
     queue: Extremes<REQUESTS>,
     sequential: u64,
+    fua: u64,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -76,6 +81,7 @@ struct WindowExtremes {
     queue: Extremes<KEPT>,
     blocks: Extremes<KEPT>,
     sequential: Extremes<KEPT>,
+    fua: Extremes<KEPT>,
     operations: [Greatest<KEPT>; Operation::ALL.len()],
 }
 
@@ -83,17 +89,19 @@ impl RegionFit {
     /// Takes one request in, in order of arrival, with its response time if that is fitted. Otherwise the request is part of
     /// the load alone.
     pub(crate) fn record(&mut self, record: &TraceRecord, queue_length: u32, response: Option<Duration>) {
-        let TraceRecord { op, lbn, blocks, .. } = *record;
-        let request = LoadRequest { op, lbn, blocks, queue_length };
+        let TraceRecord { op, lbn, blocks, fua, .. } = *record;
+        let request = LoadRequest { op, lbn, blocks, fua, queue_length };
         let Arrived { gap, is_sequential } = self.meter.arrive(record.arrival, &request);
         if let Some(response) = response {
             self.gaps.record(gap.as_ns());
             self.responses.record(response.as_ns());
             self.caused.record(gap.as_ns().min(self.responses.rank(1).unwrap_or_default()));
+            self.whole.record(gap.as_ns());
             let of = &mut self.operations[op as usize];
             of.blocks.record(u64::from(blocks));
             of.queue.record(u64::from(queue_length));
             of.sequential += u64::from(is_sequential);
+            of.fua += u64::from(fua);
         }
         let windows = &mut self.windows;
         self.meter.close(|index, window| windows[index].record(window));
@@ -106,6 +114,17 @@ impl RegionFit {
 
     /// The region of the requests so far. `None` if there are none that count.
     pub(crate) fn parameters(&self) -> Option<RegionParameters> {
+        self.bounded(false)
+    }
+
+    /// The same for a model whose times do not depend on the load: windows of all lengths have a least queue length and a longest
+    /// time, too.
+    pub(crate) fn parameters_of_one_load(&self) -> Option<RegionParameters> {
+        self.bounded(true)
+    }
+
+    fn bounded(&self, knows_calm: bool) -> Option<RegionParameters> {
+        let gaps = Gaps { caused: self.caused, whole: self.whole, knows_calm };
         let operations = Operation::ALL.into_iter().zip(&self.operations);
         let operations: Vec<OperationBounds> =
             operations.filter_map(|(op, extremes)| extremes.bounds(op)).collect();
@@ -113,7 +132,7 @@ impl RegionFit {
         (!operations.is_empty()).then(|| RegionParameters {
             gap_max: self.gap_max(),
             operations,
-            windows: windows.filter_map(|(extremes, length)| extremes.bounds(length, &self.caused)).collect(),
+            windows: windows.filter_map(|(extremes, length)| extremes.bounds(length, &gaps)).collect(),
         })
     }
 }
@@ -127,32 +146,40 @@ impl RegionFit {
     }
 }
 
-/// Interarrival times that a client can cause that waits for the device.
+/// Sums over interarrival times.
 #[derive(Debug, Clone, Copy, Default)]
-struct CausedGaps {
+struct GapSums {
     count: u64,
     sum_ns: f64,
     squares: f64,
 }
 
-impl CausedGaps {
+impl GapSums {
     fn record(&mut self, gap_ns: u64) {
         self.count += 1;
         self.sum_ns += gap_ns as f64;
         self.squares += (gap_ns as f64).powi(2);
     }
 
-    /// The time that one in [`ONE_IN`] sums of `gaps` independent ones falls below, in nanoseconds.
-    fn least_sum_ns(&self, gaps: u32) -> u64 {
+    /// The quantile of the sum of `gaps` independent ones, in nanoseconds, from that of a standard normal distribution.
+    fn quantile_ns(&self, gaps: u32, normal: f64) -> u64 {
         let mean = self.sum_ns / self.count.max(1) as f64;
         let variance = self.squares / self.count.max(1) as f64 - mean * mean;
         if mean <= 0.0 || variance <= 0.0 {
             return (mean * f64::from(gaps)) as u64;
         }
         let shape = f64::from(gaps) * mean * mean / variance;
-        let cube_root = 1.0 - 1.0 / (9.0 * shape) + NORMAL_QUANTILE / (3.0 * shape.sqrt());
+        let cube_root = 1.0 - 1.0 / (9.0 * shape) + normal / (3.0 * shape.sqrt());
         (mean * f64::from(gaps) * cube_root.max(0.0).powi(3)) as u64
     }
+}
+
+/// Interarrival times as windows need them.
+struct Gaps {
+    caused: GapSums,
+    whole: GapSums,
+    /// True if bounds leave out calmer loads.
+    knows_calm: bool,
 }
 
 /// Rank of the most extreme value that is known, of so many requests.
@@ -173,6 +200,7 @@ impl OperationExtremes {
             queue_min: number(self.queue.least(rank)?),
             queue_max: number(self.queue.greatest(rank)?),
             sequential: op.addresses_blocks().then_some(self.sequential),
+            fua: op.addresses_blocks().then_some(self.fua),
         })
     }
 }
@@ -183,13 +211,14 @@ impl WindowExtremes {
         self.queue.record(window.queue);
         self.blocks.record(window.blocks);
         self.sequential.record(u64::from(window.sequential));
+        self.fua.record(u64::from(window.fua));
         for (extremes, count) in self.operations.iter_mut().zip(window.operations) {
             extremes.record(u64::from(count));
         }
     }
 
     /// The bounds of windows of that length. `None` if there are too few.
-    fn bounds(&self, length: u32, caused: &CausedGaps) -> Option<WindowBounds> {
+    fn bounds(&self, length: u32, gaps: &Gaps) -> Option<WindowBounds> {
         let windows = self.queue.count();
         if windows < WINDOWS_LEAST {
             return None;
@@ -197,20 +226,29 @@ impl WindowExtremes {
         let wider = |value: u64| value.saturating_add(value.div_ceil(RESULT_MARGIN));
         let narrower = |value: u64| value - value.div_ceil(RESULT_MARGIN);
         let count = |value: u64| u32::try_from(value).unwrap_or(u32::MAX).min(length);
-        let time_min = self.time.low_quantile(ONE_IN).min(caused.least_sum_ns(length - 1));
-        let is_shortest = length == WINDOWS[0];
+        let of_gaps = if length == WINDOWS[WINDOWS.len() - 1] { gaps.whole } else { gaps.caused };
+        let time_min = self.time.low_quantile(ONE_IN).min(of_gaps.quantile_ns(length - 1, -NORMAL_QUANTILE));
+        let time_max = gaps.knows_calm.then(|| {
+            let time =
+                self.time.high_quantile(ONE_IN).max(gaps.whole.quantile_ns(length - 1, NORMAL_QUANTILE));
+            Duration::from_ns(wider(time))
+        });
+        let has_least_queue = length == WINDOWS[0] || gaps.knows_calm;
         let [reads_max, writes_max, flushes_max, discards_max, write_zeroes_max] =
             self.operations.each_ref().map(|extremes| count(extremes.quantile(ONE_IN)));
         Some(WindowBounds {
             requests: length,
             windows,
             time_min: Duration::from_ns(narrower(time_min)),
-            queue_min: if is_shortest { narrower(self.queue.low_quantile(ONE_IN)) } else { 0 },
+            time_max,
+            queue_min: if has_least_queue { narrower(self.queue.low_quantile(ONE_IN)) } else { 0 },
             queue_max: wider(self.queue.high_quantile(ONE_IN)),
             blocks_min: self.blocks.low_quantile(ONE_IN),
             blocks_max: self.blocks.high_quantile(ONE_IN),
             sequential_min: count(self.sequential.low_quantile(ONE_IN)),
             sequential_max: count(self.sequential.high_quantile(ONE_IN)),
+            fua_min: Some(count(self.fua.low_quantile(ONE_IN))),
+            fua_max: Some(count(self.fua.high_quantile(ONE_IN))),
             reads_max,
             writes_max,
             flushes_max,
@@ -255,6 +293,63 @@ mod tests {
         assert!((4.2..4.55).contains(&time), "{time}");
         assert_eq!((long.windows[2].queue_min, long.windows[2].blocks_min), (0, 8_192));
         assert!(long.windows[0].queue_min > 0, "{long:?}");
+    }
+
+    /// The windows of requests at so many per second, with a response time of 0.1 ms.
+    fn fast_device(per_second: f64, fua_pct: u64) -> RegionFit {
+        let mut stream = Seed(5).stream("load");
+        let (mut fit, mut now) = (RegionFit::default(), Instant::ZERO);
+        for _ in 0..50_000 {
+            now += stream.exponential(Duration::from_ms_f64(1_000.0 / per_second));
+            let fua = stream.below(100) < fua_pct;
+            let record =
+                TraceRecord { fua, ..TraceRecord::new(now, Operation::Write, stream.below(1 << 30), 8) };
+            fit.record(&record, 0, Some(Duration::from_us(100)));
+        }
+        fit
+    }
+
+    #[test]
+    fn rate_that_lasts_is_known_however_fast_the_responses_are() {
+        let longest = fast_device(480.0, 0).parameters().unwrap().windows[2];
+        // 511 gaps of 2.08 ms, 3.09 standard deviations of 47 ms less, and a sixteenth.
+        let seconds = longest.time_min.as_s();
+        assert!((0.82..0.90).contains(&seconds), "{seconds}");
+    }
+
+    #[test]
+    fn model_without_queues_knows_no_calmer_load() {
+        let fit = fast_device(480.0, 0);
+        assert!(fit.parameters().unwrap().windows.iter().all(|of| of.time_max.is_none()));
+        let windows = fit.parameters_of_one_load().unwrap().windows;
+        let seconds = windows[2].time_max.unwrap().as_s();
+        assert!((1.2..1.35).contains(&seconds), "511 gaps of 2.08 ms, and more: {seconds}");
+        let load = region_of_one_load(4);
+        assert!(load.windows[2].queue_min > 512, "{load:?}");
+    }
+
+    /// Every request finds as many others.
+    fn region_of_one_load(queue_length: u32) -> RegionParameters {
+        let mut fit = RegionFit::default();
+        for index in 0..50_000_u64 {
+            let arrival = Instant::ZERO + Duration::from_ms(index);
+            let record = TraceRecord::new(arrival, Operation::Read, 8 * index, 8);
+            fit.record(&record, queue_length, Some(Duration::from_ms(4)));
+        }
+        fit.parameters_of_one_load().unwrap()
+    }
+
+    #[test]
+    fn share_of_force_unit_access_is_bounded_on_either_side() {
+        let of = |fua_pct| {
+            let region = fast_device(480.0, fua_pct).parameters().unwrap();
+            let longest = region.windows[2];
+            (region.operations[0].fua.unwrap(), longest.fua_min.unwrap(), longest.fua_max.unwrap())
+        };
+        assert_eq!(of(0), (0, 0, 0));
+        assert_eq!(of(100), (50_000, 512, 512));
+        let (_, least, most) = of(50);
+        assert!((190..235).contains(&least) && (277..320).contains(&most), "{least} to {most} of 512");
     }
 
     #[test]

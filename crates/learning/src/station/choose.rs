@@ -6,13 +6,13 @@
 //! judged by the other, and the other way round, so that what counts is whether it holds under another load:
 //! - *Likelihood*: how probable each response is, given all that was measured before it.
 //! - *Demerit*: driven by the arrivals alone, its queue its own, how far the distribution of its responses is from the
-//!   measured one, up to the 99th percentile. They arrive after what they
-//!   had waited for ([`Mode::Follow`]): open, a load that had waited for the device
-//!   would drown any that is slower by a percent.
+//!   measured one, up to the 99th percentile. They arrive after what they had waited for, if they had ([`Following`]):
+//!   open, a load that had waited for the device would drown any that is slower by a percent.
 //!
-//! Of the candidates whose demerit is at most [`HARMLESS`], or [`TOLERATED`] times the best, the likeliest is taken: a
-//! device that was understood is likely, and one that runs away on its own was not. Features that come later must not
-//! cost demerit, but for a clear gain of those that stand for a write buffer, and are for devices of which it is harmless.
+//! Candidates in which requests overtake each other are left out if they did not on the device. Of the others whose
+//! demerit is at most [`HARMLESS`], or [`TOLERATED`] times the best, the likeliest is taken: a device that was
+//! understood is likely, and one that runs away on its own was not. Features that come later must not cost demerit, but for
+//! a clear gain of those that stand for a write buffer, and are for devices of which it is harmless.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -45,8 +45,15 @@ const SERVERS: [usize; 9] = [1, 2, 4, 8, 16, 32, 64, 128, usize::MAX];
 
 /// Features that every candidate may use: those of the request itself, and the place of the request
 /// before.
-const FIRST: [Feature; 6] =
-    [Feature::Op, Feature::Length, Feature::Waited, Feature::Distance, Feature::Stream, Feature::Place];
+const FIRST: [Feature; 7] = [
+    Feature::Op,
+    Feature::Fua,
+    Feature::Length,
+    Feature::Waited,
+    Feature::Distance,
+    Feature::Stream,
+    Feature::Place,
+];
 
 /// Further features, each group tried in turn.
 const MORE: [&[Feature]; 4] = [
@@ -54,7 +61,7 @@ const MORE: [&[Feature]; 4] = [
     &[Feature::Idle],
     &[Feature::Before],
     // Two sides of a write buffer that has to be emptied.
-    &[Feature::WritesInRow, Feature::WritesSinceIdle],
+    &[Feature::WritesInRow, Feature::WritesSinceIdle, Feature::Owed],
 ];
 
 /// Gain of the mean logarithm of the probability by which a device clearly owes writes. What it owes outlasts many requests, and
@@ -67,6 +74,10 @@ const TOLERATED: f64 = 3.0;
 
 /// Demerit up to which no device counts as having run away.
 const HARMLESS: f64 = 0.25;
+
+/// Share of overtaking requests up to which a device keeps their order, and from which on a prediction does not.
+const IN_ORDER: f64 = 0.001;
+const DISORDER: f64 = 0.05;
 
 /// Pieces into which requests are cut, if they have [`PIECE_LEAST`] each.
 const PIECES: usize = 16;
@@ -85,6 +96,17 @@ struct Trial {
     likelihood: f64,
     /// As a share of the mean.
     demerit: f64,
+    /// Shares of the requests that overtook an earlier one, as measured and as predicted.
+    overtaking: [f64; 2],
+}
+
+impl Trial {
+    /// Returns true if requests overtake each other in the prediction and not on the device: servers of its own would not have kept
+    /// their order.
+    fn is_disorderly(&self) -> bool {
+        let [measured, predicted] = self.overtaking;
+        measured <= IN_ORDER && predicted > DISORDER
+    }
 }
 
 /// The structure that predicts best, with no feature that is not allowed.
@@ -105,7 +127,7 @@ pub(super) fn choose(
     let tried = SERVERS.into_iter().filter(|servers| *servers <= queue_max || *servers == usize::MAX);
     let observed: Vec<(usize, Observed)> =
         tried.map(|servers| (servers, Observed::of(runs, servers, capacity_blocks))).collect();
-    let mode = Mode::Follow { within: soon(runs) };
+    let mode = arrivals(runs);
     let judge = |mask: [bool; FEATURES], (servers, observed): &(usize, Observed)| {
         trial(runs, &pieces, observed, Structure { servers: *servers, mask }, mode, capacity_blocks)
     };
@@ -113,6 +135,8 @@ pub(super) fn choose(
     let masks = [only(&FIRST), only(&with_queue)];
     let trials: Vec<Trial> =
         masks.iter().flat_map(|mask| observed.iter().map(|observed| judge(*mask, observed))).collect();
+    let orderly: Vec<Trial> = trials.iter().filter(|trial| !trial.is_disorderly()).copied().collect();
+    let trials = if orderly.is_empty() { trials } else { orderly };
     let least = trials.iter().map(|trial| trial.demerit).fold(f64::INFINITY, f64::min);
     let tolerated = trials.iter().filter(|trial| trial.demerit <= (TOLERATED * least).max(HARMLESS));
     let mut best =
@@ -133,11 +157,14 @@ pub(super) fn choose(
     best.structure
 }
 
-/// Returns the longest time from a completion to the arrival of a request that waited for it.
-fn soon(runs: &[Vec<RecordedRequest>]) -> Option<Duration> {
+/// Returns the mode that keeps what the arrivals depended on.
+fn arrivals(runs: &[Vec<RecordedRequest>]) -> Mode {
     let mut following = Following::default();
-    runs.iter().flatten().for_each(|seen| following.record(seen.arrival, seen.completion));
-    following.soon()
+    for run in runs {
+        following.interrupt();
+        run.iter().for_each(|seen| following.record(seen.arrival, seen.completion));
+    }
+    following.mode()
 }
 
 /// Most requests that were outstanding.
@@ -249,8 +276,9 @@ fn trial(
             predict(&parts, run, piece, mode, &mut answers);
         }
     }
+    let overtaking = answers.overtaking.map(|requests| requests as f64 / answers.driven.max(1) as f64);
     let demerit = answers.distance_to_p99();
-    Trial { structure, likelihood: sum / count.max(1) as f64, demerit }
+    Trial { structure, likelihood: sum / count.max(1) as f64, demerit, overtaking }
 }
 
 /// The service times of each leaf, ascending.
@@ -290,14 +318,17 @@ fn predict(parts: &Arc<Parts>, run: &[RecordedRequest], piece: &Piece, mode: Mod
         run[..from].iter().rev().take(BACK).map(|seen| seen.completion).max().unwrap_or_default();
     // A transfer of nothing: no device takes it.
     let takes = |seen: &&RecordedRequest| {
-        let StationRequest { op, lbn, blocks } = seen.asked;
-        parts.capabilities.check(&Request::new(0, op, lbn, blocks)).is_ok()
+        let StationRequest { op, lbn, blocks, fua } = seen.asked;
+        parts.capabilities.check(&Request { fua, ..Request::new(0, op, lbn, blocks) }).is_ok()
     };
     let kept: Vec<&RecordedRequest> = run[from..to].iter().filter(takes).collect();
     let counts = |seen: &RecordedRequest| seen.counts && seen.arrival >= busy_until;
-    let Answers { measured, answered } = answers;
+    let Answers { measured, answered, overtaking, driven: requests } = answers;
+    let mut ends = vec![Instant::ZERO; kept.len()];
     let mut observe = |completion: &Completion| {
-        if counts(kept[completion.request.id.0 as usize]) {
+        let number = completion.request.id.0 as usize;
+        ends[number] = completion.completed;
+        if counts(kept[number]) {
             answered.push(completion.response_time());
         }
     };
@@ -305,13 +336,27 @@ fn predict(parts: &Arc<Parts>, run: &[RecordedRequest], piece: &Piece, mode: Mod
     let mut record = TraceRecord::new(Instant::ZERO, Operation::Read, 0, 0);
     for seen in &kept {
         (record.arrival, record.completion) = (seen.arrival, Some(seen.completion));
-        StationRequest { op: record.op, lbn: record.lbn, blocks: record.blocks } = seen.asked;
+        StationRequest { op: record.op, lbn: record.lbn, blocks: record.blocks, fua: record.fua } = seen.asked;
         driven.take(&record, &mut observe).expect("the device takes requests that were checked");
         if counts(seen) {
             measured.push(seen.completion - seen.arrival);
         }
     }
     driven.finish(observe);
+    *requests += kept.len();
+    overtaking[0] += overtaken(kept.iter().map(|seen| seen.completion));
+    overtaking[1] += overtaken(ends);
+}
+
+/// Returns how many of these completions, in order of arrival, are before one of an earlier request.
+fn overtaken(ends: impl IntoIterator<Item = Instant>) -> usize {
+    let mut latest = Instant::ZERO;
+    let overtakes = |end: &Instant| {
+        let is_before = *end < latest;
+        latest = latest.max(*end);
+        is_before
+    };
+    ends.into_iter().filter(overtakes).count()
 }
 
 /// Response times that were measured, and those that a device answers.
@@ -319,6 +364,9 @@ fn predict(parts: &Arc<Parts>, run: &[RecordedRequest], piece: &Piece, mode: Mod
 struct Answers {
     measured: Vec<Duration>,
     answered: Vec<Duration>,
+    /// Requests that overtook an earlier one, as measured and as answered, of those that were driven.
+    overtaking: [usize; 2],
+    driven: usize,
 }
 
 impl Answers {

@@ -42,7 +42,8 @@ impl Observed {
             .map(|(seen, start)| (seen.asked.op, seen.completion - *start))
             .collect();
         let typical = medians(&times);
-        let scale = Scale { capacity_blocks };
+        let on_media = if is_there(true) { Operation::Read } else { Operation::Write };
+        let scale = Scale { capacity_blocks, destage: typical[on_media as usize] };
         let mut services = Vec::with_capacity(times.len());
         let mut before = 0;
         for (run, starts) in each() {

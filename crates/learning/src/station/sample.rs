@@ -24,8 +24,10 @@ pub(super) struct RecordedRequest {
     /// After its arrival.
     pub(super) completion: Instant,
     pub(super) asked: StationRequest,
-    /// True if the time is fitted: the request succeeded, and no unknown request was ahead of it.
+    /// True if the time is fitted: the request succeeded, no unknown request was ahead of it, and no limit held it.
     pub(super) counts: bool,
+    /// True if the request is part of the load that was seen: it succeeded.
+    pub(super) is_seen: bool,
 }
 
 /// A part of the trace without gaps.
@@ -76,12 +78,13 @@ impl Sample {
             }
             self.stretches.push(Stretch { number, busy_until, seen: Vec::with_capacity(STRETCH) });
         }
-        let asked = StationRequest { op: record.op, lbn: record.lbn, blocks: record.blocks };
+        let asked = StationRequest { op: record.op, lbn: record.lbn, blocks: record.blocks, fua: record.fua };
         let seen = RecordedRequest {
             arrival: record.arrival,
             completion,
             asked,
             counts: record.status == Status::Ok,
+            is_seen: record.status == Status::Ok,
         };
         self.stretches.last_mut().expect("there is one").seen.push(seen);
     }
@@ -110,11 +113,12 @@ impl Sample {
         for run in self.runs(usize::MAX) {
             region.interrupt();
             let mut backlog = Backlog::default();
-            for RecordedRequest { arrival, completion, asked, counts } in run {
+            for RecordedRequest { arrival, completion, asked, is_seen, .. } in run {
                 let queue_length = backlog.at(arrival);
                 backlog.push(completion);
-                let record = TraceRecord::new(arrival, asked.op, asked.lbn, asked.blocks);
-                region.record(&record, queue_length, counts.then(|| completion - arrival));
+                let StationRequest { op, lbn, blocks, fua } = asked;
+                let record = TraceRecord { fua, ..TraceRecord::new(arrival, op, lbn, blocks) };
+                region.record(&record, queue_length, is_seen.then(|| completion - arrival));
             }
         }
         region.parameters()

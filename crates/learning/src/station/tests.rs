@@ -178,6 +178,74 @@ fn fit_finds_that_reads_overtake_writes() {
     );
 }
 
+/// The trace of a disk with a write buffer: a write takes 0.1 ms, its destage and a read 8 to 10 ms. While no read is there, one
+/// destage follows the other; one that has begun is finished before a read.
+fn buffered(gap_us: u64, count: usize, seed: u64) -> Vec<TraceRecord> {
+    let mut stream = Seed(seed).stream("trace");
+    let mut records = requests(&mut stream, 1 << 24, gap_us, count);
+    let (mut free, mut media_free, mut owed) = (Instant::ZERO, Instant::ZERO, 0_u32);
+    for record in &mut records {
+        let start = free.max(record.arrival);
+        media_free = media_free.max(free);
+        while owed > 0 && media_free <= start {
+            media_free += Duration::from_us(8_000 + stream.below(2_000));
+            owed -= 1;
+        }
+        free = match record.op {
+            Operation::Write => {
+                owed += 1;
+                start + Duration::from_us(100)
+            }
+            _ => start.max(media_free) + Duration::from_us(8_000 + stream.below(2_000)),
+        };
+        record.completion = Some(free);
+    }
+    records
+}
+
+#[test]
+fn clone_of_a_write_buffer_pays_its_debt_one_by_one() {
+    let p99 = |times: &mut Vec<f64>| {
+        times.sort_unstable_by(f64::total_cmp);
+        times[times.len() * 99 / 100]
+    };
+    let (seen, fresh) = (buffered(14_000, 30_000, 7), buffered(14_000, 60_000, 9));
+    let errors = |left_out: &[Feature]| {
+        let mut station = Station::new(&fitted_without(&seen, left_out), Seed(1), "disk0").unwrap();
+        let (mut ours, mut theirs) = (answers(&mut station, &fresh), measured(&fresh).collect::<Vec<_>>());
+        let mean = mean(ours.iter().copied()) / mean(theirs.iter().copied()) - 1.0;
+        (mean.abs(), (p99(&mut ours) / p99(&mut theirs) - 1.0).abs())
+    };
+    let (mean, p99) = errors(&[]);
+    assert!(mean < 0.02 && p99 < 0.03, "{mean} {p99}");
+    let without = errors(&[Feature::Owed, Feature::WritesInRow, Feature::WritesSinceIdle]);
+    assert!(without.1 > 0.02, "{without:?} without what is owed, {p99} with it");
+}
+
+#[test]
+fn device_that_keeps_the_order_of_its_requests_has_one_server() {
+    // As many clients as keep it busy for most of the time, each of which thinks after its request.
+    for seed in 0..4 {
+        let mut stream = Seed(seed).stream("clients");
+        let mut think = || stream.exponential(Duration::from_ms(600));
+        let mut ready: Vec<Instant> = (0..60).map(|_| Instant::ZERO + think()).collect();
+        let mut times = Seed(seed).stream("times");
+        let (mut free, mut records) = (Instant::ZERO, Vec::new());
+        for index in 0..12_000_u64 {
+            let next = (0..ready.len()).min_by_key(|client| ready[*client]).unwrap();
+            let arrival = ready[next];
+            free = free.max(arrival) + times.exponential(Duration::from_ms(8));
+            ready[next] = free + think();
+            let lbn = 997 * index % (1 << 20);
+            records.push(TraceRecord {
+                completion: Some(free),
+                ..TraceRecord::new(arrival, Operation::Read, lbn, 8)
+            });
+        }
+        assert_eq!(fitted(&records).servers, 1, "seed {seed}");
+    }
+}
+
 #[test]
 fn clone_answers_for_a_load_that_was_not_recorded() {
     // Fitted at half the load that the device can bear, asked at six sevenths.

@@ -62,7 +62,11 @@ impl TableFit {
                 })
                 .collect(),
             classes: self.classes,
-            region: self.counts.region(),
+            region: if self.classes.queues_per_octave == 0 {
+                self.counts.region_of_one_load()
+            } else {
+                self.counts.region()
+            },
             fit: about.fit,
         }
     }

@@ -1,14 +1,21 @@
-//! Detection of arrivals that follow completions, with the longest time between the two.
+//! Detection of arrivals that follow completions, with the longest time between the two, and of arrivals that follow nothing.
 //!
 //! # Method
-//! While the measured device is busy, the age of the last completion is counted at each arrival, and over all
-//! of the time. Arrivals that are independent of completions have the distribution of all of the time. At the
-//! age where the distribution of arrivals is furthest ahead (the distance of Kolmogorov and Smirnov),
-//! arrivals up to that age are assumed to have waited for the completion. If arrivals are never ahead by
-//! [`TELLING`], they are assumed to wait for nothing.
+//! The age of the last completion is counted at each arrival, and over all of the time, apart for a busy and an idle device.
+//! - *Completions.* While the device is busy, arrivals that are independent of completions have the distribution of all of the
+//!   time. At the age where the distribution of arrivals is furthest ahead (the distance of Kolmogorov and Smirnov),
+//!   arrivals up to that age are assumed to have waited for the completion. If arrivals are never ahead by
+//!   [`TELLING`], they are assumed to wait for no completion.
+//! - *Independence.* Poisson arrivals see time averages \[Wolff82\]: they meet the device busy and idle, and each age of the last
+//!   completion, as often as these are there. If the greatest distance of the two distributions over all states is what chance
+//!   makes of so many arrivals, and less than [`FAINT`], arrivals are independent of the device. Of others, such as bursts, that
+//!   cannot be told: they count as dependent.
 //!
 //! # Scope and limits
 //! The first [`REQUESTS_MAX`] requests are counted. Ages are in classes of a quarter of a doubling.
+//!
+//! # References
+//! \[Wolff82\]: R. W. Wolff, Poisson arrivals see time averages, Operations Research 30(2), 1982.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,8 +23,17 @@ use std::collections::BinaryHeap;
 use seeklab_core::statistics::{least_of, octave_class};
 use seeklab_core::{Duration, Instant};
 
+use super::Mode;
+
 /// Share of the arrivals by which they have to be ahead of chance.
 const TELLING: f64 = 0.1;
+
+/// Distance of the states at arrivals from those at large, from which on arrivals depend on the device, however few there are.
+const FAINT: f64 = 0.02;
+
+/// That distance times the square root of the number of arrivals, which one in 1,000 samples of independent arrivals exceeds
+/// (Kolmogorov's distribution; in a few classes it is exceeded more rarely).
+const BY_CHANCE: f64 = 1.95;
 
 /// Requests that are looked at.
 const REQUESTS_MAX: u64 = 1 << 18;
@@ -28,28 +44,27 @@ const CLASSES: usize = 64 * PER_OCTAVE as usize;
 
 /// Statistics of the arrivals that follow completions, recorded request by request in order of
 /// arrival.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Following {
     /// Requests outstanding, by their completions.
     outstanding: BinaryHeap<Reverse<Instant>>,
     now: Instant,
     last_completion: Option<Instant>,
     requests: u64,
-    /// By the age of the last completion: arrivals, and the time at large.
+    busy: States,
+    idle: States,
+}
+
+/// Arrivals, and the time at large, by the age of the last completion.
+#[derive(Debug, Clone)]
+struct States {
     arrivals: Vec<u64>,
     at_large_ns: Vec<u64>,
 }
 
-impl Default for Following {
+impl Default for States {
     fn default() -> Self {
-        Self {
-            outstanding: BinaryHeap::new(),
-            now: Instant::ZERO,
-            last_completion: None,
-            requests: 0,
-            arrivals: vec![0; CLASSES],
-            at_large_ns: vec![0; CLASSES],
-        }
+        Self { arrivals: vec![0; CLASSES], at_large_ns: vec![0; CLASSES] }
     }
 }
 
@@ -67,25 +82,84 @@ impl Following {
         while let Some(Reverse(next)) = self.outstanding.peek().copied()
             && next <= arrival
         {
-            self.outstanding.pop();
             self.pass(next);
+            self.outstanding.pop();
             self.last_completion = Some(next);
         }
-        if !self.outstanding.is_empty() {
-            self.pass(arrival);
-            if let Some(last) = self.last_completion {
-                self.arrivals[class(arrival - last)] += 1;
-            }
+        self.pass(arrival);
+        if let Some(last) = self.last_completion {
+            self.states().arrivals[class(arrival - last)] += 1;
         }
-        self.now = arrival;
         self.outstanding.push(Reverse(completion.max(arrival)));
     }
 
-    /// The device was busy until then.
+    /// Requests are missing before the next one: what the device does until then is unknown.
+    pub fn interrupt(&mut self) {
+        self.outstanding.clear();
+        self.last_completion = None;
+    }
+
+    /// States of the device as it is now.
+    fn states(&mut self) -> &mut States {
+        if self.outstanding.is_empty() { &mut self.idle } else { &mut self.busy }
+    }
+
+    /// The device stayed busy, or idle, until then.
     fn pass(&mut self, until: Instant) {
         let from = std::mem::replace(&mut self.now, until);
-        let Some(last) = self.last_completion else { return };
-        let (mut age_ns, end_ns) = ((from - last).as_ns(), (until - last).as_ns());
+        if let Some(last) = self.last_completion {
+            self.states().pass((from - last).as_ns(), (until - last).as_ns());
+        }
+    }
+
+    /// Returns the mode that keeps what arrivals depended on: [`Mode::Open`] if they are independent of the device.
+    pub fn mode(&self) -> Mode {
+        if self.are_independent() { Mode::Open } else { Mode::Follow { within: self.soon() } }
+    }
+
+    /// Returns true if arrivals meet the device in each state as often as that is there, but for chance.
+    fn are_independent(&self) -> bool {
+        let arrivals = self.busy.arrivals.iter().chain(&self.idle.arrivals);
+        let at_large = self.busy.at_large_ns.iter().chain(&self.idle.at_large_ns);
+        let (all, all_ns) = (arrivals.clone().sum::<u64>(), at_large.clone().sum::<u64>());
+        if all == 0 || all_ns == 0 {
+            return false;
+        }
+        let bound = FAINT.min(BY_CHANCE / (all as f64).sqrt());
+        let (mut met, mut met_ns) = (0, 0);
+        arrivals.zip(at_large).all(|(arrivals, at_large_ns)| {
+            met += arrivals;
+            met_ns += at_large_ns;
+            (met as f64 / all as f64 - met_ns as f64 / all_ns as f64).abs() <= bound
+        })
+    }
+
+    /// Returns the longest time from a completion to the arrival of a request that waited for it; `None`
+    /// if arrivals follow completions no more than by chance.
+    fn soon(&self) -> Option<Duration> {
+        let States { arrivals, at_large_ns } = &self.busy;
+        let (all, all_ns) = (arrivals.iter().sum::<u64>(), at_large_ns.iter().sum::<u64>());
+        if all == 0 || all_ns == 0 {
+            return None;
+        }
+        let (mut best, mut soon) = (TELLING, None);
+        let (mut met, mut met_ns) = (0, 0);
+        for class in 0..CLASSES - 1 {
+            met += arrivals[class];
+            met_ns += at_large_ns[class];
+            let ahead = met as f64 / all as f64 - met_ns as f64 / all_ns as f64;
+            if ahead > best {
+                best = ahead;
+                soon = Some(Duration::from_ns(least_of(class as u32 + 1, PER_OCTAVE) - 1));
+            }
+        }
+        soon
+    }
+}
+
+impl States {
+    /// The age of the last completion grew from one to the other.
+    fn pass(&mut self, mut age_ns: u64, end_ns: u64) {
         while age_ns < end_ns {
             let class = class(Duration::from_ns(age_ns));
             let next_ns = if class + 1 < CLASSES { least_of(class as u32 + 1, PER_OCTAVE) } else { u64::MAX };
@@ -93,28 +167,6 @@ impl Following {
             self.at_large_ns[class] += next_ns - age_ns;
             age_ns = next_ns;
         }
-    }
-
-    /// Returns the longest time from a completion to the arrival of a request that waited for it; `None`
-    /// if arrivals follow completions no more than by chance.
-    pub fn soon(&self) -> Option<Duration> {
-        let all: u64 = self.arrivals.iter().sum();
-        let all_ns: u64 = self.at_large_ns.iter().sum();
-        if all == 0 || all_ns == 0 {
-            return None;
-        }
-        let (mut best, mut soon) = (TELLING, None);
-        let (mut arrivals, mut at_large_ns) = (0, 0);
-        for class in 0..CLASSES - 1 {
-            arrivals += self.arrivals[class];
-            at_large_ns += self.at_large_ns[class];
-            let ahead = arrivals as f64 / all as f64 - at_large_ns as f64 / all_ns as f64;
-            if ahead > best {
-                best = ahead;
-                soon = Some(Duration::from_ns(least_of(class as u32 + 1, PER_OCTAVE) - 1));
-            }
-        }
-        soon
     }
 }
 
@@ -142,21 +194,51 @@ mod tests {
 
     #[test]
     fn time_within_which_clients_follow_is_found() {
-        let soon = closed(3).soon().unwrap();
+        let Mode::Follow { within: Some(soon) } = closed(3).mode() else { panic!("it is closed") };
         assert!((Duration::from_us(29)..Duration::from_us(38)).contains(&soon), "{soon}");
-        assert_eq!(closed(1).soon(), None, "the device is idle before each");
+        assert_eq!(closed(1).mode(), Mode::Follow { within: None }, "the device is idle before each");
     }
 
-    #[test]
-    fn independent_arrivals_follow_nothing() {
+    /// A device that serves one at a time in 100 us, with so many arrivals after gaps that are drawn.
+    fn open(requests: u32, mut gap: impl FnMut(&mut Stream) -> Duration) -> Following {
         let mut stream = Seed(2).stream("arrivals");
         let (mut following, mut now, mut free) = (Following::default(), Instant::ZERO, Instant::ZERO);
-        for _ in 0..20_000 {
-            now += stream.exponential(Duration::from_us(120));
+        for _ in 0..requests {
+            now += gap(&mut stream);
             free = free.max(now) + Duration::from_us(100);
             following.record(now, free);
         }
-        assert_eq!(following.soon(), None);
-        assert_eq!(Following::default().soon(), None);
+        following
+    }
+
+    #[test]
+    fn poisson_arrivals_follow_nothing() {
+        for mean_us in [110, 140, 300, 3_000] {
+            let following = open(20_000, |stream| stream.exponential(Duration::from_us(mean_us)));
+            assert_eq!(following.mode(), Mode::Open, "{mean_us} us apart");
+        }
+        assert_eq!(Following::default().mode(), Mode::Follow { within: None });
+    }
+
+    #[test]
+    fn bursts_do_not_show_that_they_follow_nothing() {
+        let mut left = 0;
+        let bursts = open(20_000, |stream| {
+            left = if left == 0 { 7 } else { left - 1 };
+            stream.exponential(Duration::from_us(if left == 7 { 900 } else { 10 }))
+        });
+        assert_eq!(bursts.mode(), Mode::Follow { within: None });
+    }
+
+    #[test]
+    fn client_that_thinks_for_random_times_follows_the_device() {
+        let mut stream = Seed(3).stream("think");
+        let (mut following, mut now) = (Following::default(), Instant::ZERO);
+        for _ in 0..20_000 {
+            now += stream.exponential(Duration::from_us(1_500));
+            following.record(now, now + Duration::from_us(100));
+            now += Duration::from_us(100);
+        }
+        assert_eq!(following.mode(), Mode::Follow { within: None });
     }
 }

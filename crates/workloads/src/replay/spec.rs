@@ -72,9 +72,7 @@ impl ReplaySpec {
             ArrivalMode::Closed(Population::Auto) => Mode::Closed { population: surveyed()?.population()? },
             ArrivalMode::Follow(FollowWindow::Within(within)) => Mode::Follow { within: Some(within) },
             ArrivalMode::Follow(FollowWindow::Idle) => Mode::Follow { within: None },
-            ArrivalMode::Follow(FollowWindow::Inferred) => {
-                Mode::Follow { within: surveyed()?.follows_within()? }
-            }
+            ArrivalMode::Follow(FollowWindow::Inferred) => surveyed()?.following()?,
         };
         let address_range_blocks = match (self.beyond, survey) {
             (Beyond::Scale, None) => return Err(not_surveyed("beyond")),

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use seeklab_core::{DescriptionError, Duration, Instant, Mistake, TraceRecord};
+use seeklab_core::{DescriptionError, Instant, Mistake, TraceRecord};
 
-use super::Following;
+use super::{Following, Mode};
 
 /// Summary of a trace in bounded memory: its devices, its address range, its load.
 #[derive(Debug, Clone, Default)]
@@ -119,18 +119,18 @@ impl Survey {
         Ok(if span.is_zero() { self.requests as f64 } else { self.response_ns as f64 / span.as_ns() as f64 })
     }
 
-    /// Longest time from a completion to the arrival of a request that had waited for it, `None` if arrivals follow
-    /// completions no more than by chance; see [`Following`].
+    /// Returns the mode that keeps what the arrivals depended on: [`Mode::Follow`], or [`Mode::Open`] if they are independent of
+    /// the device; see [`Following`].
     ///
     /// # Errors
     /// [`DescriptionError`], if no record has a completion time.
-    pub fn follows_within(&self) -> Result<Option<Duration>, DescriptionError> {
+    pub fn following(&self) -> Result<Mode, DescriptionError> {
         if self.completed == 0 {
             let problem = "`follow` needs completion times, which no record of the trace has";
             return Err(DescriptionError::new(Mistake::NotSupplied, "arrivals", problem)
                 .hint("replay the trace open, scaled or closed"));
         }
-        Ok(self.following.soon())
+        Ok(self.following.mode())
     }
 
     /// The population of a closed replay that matches the trace as closely as possible: the mean

@@ -281,7 +281,7 @@ fn follow_keeps_the_think_times_of_requests_that_waited() {
 #[test]
 fn follow_needs_completion_times_and_survives_disorder() {
     let survey = Survey::of(ok(trace(&[0, 10])), None).unwrap();
-    let error = survey.follows_within().unwrap_err();
+    let error = survey.following().unwrap_err();
     assert_eq!(
         error.to_string(),
         "arrivals: `follow` needs completion times, which no record of the trace has"
