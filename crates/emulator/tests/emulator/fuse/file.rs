@@ -172,7 +172,8 @@ fn fio_verifies_its_data_in_the_file() {
 }
 
 pub(crate) fn verify(path: &str) {
-    let verifying = ["--verify=crc32c", "--verify_fatal=1", "--do_verify=1", "--fsync=64"];
+    let verifying =
+        ["--verify=crc32c", "--verify_fatal=1", "--verify_state_save=0", "--do_verify=1", "--fsync=64"];
     let load =
         ["--rw=randwrite", "--bsrange=512-128k", "--bs_unaligned=0", "--blockalign=512", "--iodepth=32"];
     let options: Vec<&str> = load.into_iter().chain(verifying).collect();
