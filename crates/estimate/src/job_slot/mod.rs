@@ -13,6 +13,9 @@
 //! followed slot in the iteration before. The iteration ends when the elapsed time is stationary, and the mean of the
 //! last iterations counts.
 //!
+//! While the job computes for long and calls no drive, the other files come to a steady state, and time without effect is skipped.
+//! So the work depends on the sectors and hardly on their times.
+//!
 //! # Assumptions
 //! - The other slots are like this one, and independent of it except for the queues.
 //! - A ready slot computes at a constant share. In truth it changes with the number of slots that are ready.
@@ -51,26 +54,42 @@ pub struct JobsEstimate {
     pub wait_s: f64,
 }
 
-/// Iterations, and those at the end whose mean counts.
-const ITERATIONS: u32 = 16;
+/// Iterations of an estimate.
+pub const ITERATIONS: u32 = 16;
+
+/// Iterations at the end whose mean counts.
 const COUNTED: u32 = 8;
 
-/// Estimates the stream of jobs that `seed` draws, on drives with these times.
+/// Sectors of all jobs at most: their times are kept, 8 bytes each.
+const SECTORS_MAX: u64 = 20_000_000;
+
+/// Estimates the stream of jobs that `seed` draws, on drives with these times. `advance` is called with the number of iterations
+/// that have ended since the call before, 0 included, often enough to stop the estimate.
 ///
 /// # Errors
-/// A description that no stream of jobs can have.
-pub fn estimate(spec: &JobsSpec, drive: DriveTimes, seed: Seed) -> Result<JobsEstimate, DescriptionError> {
+/// A description that no stream of jobs can have, more than 20 million sectors, or an error of `advance`.
+pub fn estimate<E: From<DescriptionError>>(
+    spec: &JobsSpec,
+    drive: DriveTimes,
+    seed: Seed,
+    advance: &mut impl FnMut(u32) -> Result<(), E>,
+) -> Result<JobsEstimate, E> {
     spec.check()?;
-    let sector_times: Vec<[Vec<f64>; 2]> = (0..spec.jobs)
-        .map(|job| {
-            let (mut input, mut output) = spec.sector_times(seed, job);
-            let seconds = |time: Duration| time.as_s();
-            [
-                (0..spec.file_sectors(Direction::Input)).map(|_| seconds(input.next_time())).collect(),
-                (0..spec.file_sectors(Direction::Output)).map(|_| seconds(output.next_time())).collect(),
-            ]
-        })
-        .collect();
+    if spec.sectors() > SECTORS_MAX {
+        let problem = format!("{} sectors of all jobs are more than an estimate follows", spec.sectors());
+        let hint = format!("at most {SECTORS_MAX}: name fewer jobs or cycles, or simulate the stream");
+        return Err(DescriptionError::invalid("cycles", problem).hint(hint).into());
+    }
+    let mut sector_times: Vec<[Vec<f64>; 2]> = Vec::new();
+    for job in 0..spec.jobs {
+        advance(0)?;
+        let (mut input, mut output) = spec.sector_times(seed, job);
+        let seconds = |time: Duration| time.as_s();
+        sector_times.push([
+            (0..spec.file_sectors(Direction::Input)).map(|_| seconds(input.next_time())).collect(),
+            (0..spec.file_sectors(Direction::Output)).map(|_| seconds(output.next_time())).collect(),
+        ]);
+    }
     let of_job =
         |times: &[Vec<f64>; 2]| times.iter().map(|times| times.iter().sum::<f64>()).fold(0.0, f64::max);
     let job_processor_s: f64 = sector_times.iter().map(of_job).sum();
@@ -83,7 +102,7 @@ pub fn estimate(spec: &JobsSpec, drive: DriveTimes, seed: Seed) -> Result<JobsEs
     for iteration in 0..ITERATIONS {
         let stream = seed.stream(&format!("job_slot.{iteration}"));
         let Followed { blocked_s, calls, wait_s, history: next } =
-            SlotRun::new(spec, drive, share, &history, stream).follow(&sector_times);
+            SlotRun::new(spec, drive, share, &history, stream).follow(&sector_times, &mut || advance(0))?;
         history = next;
         let demand = Demand {
             job_processor_s,
@@ -105,6 +124,7 @@ pub fn estimate(spec: &JobsSpec, drive: DriveTimes, seed: Seed) -> Result<JobsEs
             });
         }
         share += (next_share - share) / 2.0;
+        advance(1)?;
     }
     Ok(sum.mean(job_processor_s))
 }

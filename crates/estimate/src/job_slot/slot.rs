@@ -63,6 +63,12 @@ struct Flow {
     ended_at_s: f64,
 }
 
+/// Events between two calls that may stop the run.
+const STRIDE: u64 = 1 << 16;
+
+/// Events of each other file after which the files are in their steady state, if this slot uses no drive.
+const STEADY_EVENTS: u64 = 16;
+
 /// A slot that is followed.
 #[derive(Debug)]
 pub(super) struct SlotRun<'a> {
@@ -78,6 +84,9 @@ pub(super) struct SlotRun<'a> {
     processor_s: f64,
     flows: [Flow; 2],
     blocked: Option<(Direction, f64)>,
+    /// Time of the last event of this slot, and the events of other files since.
+    own_event_s: f64,
+    other_events: u64,
     followed: Followed,
 }
 
@@ -112,19 +121,33 @@ impl<'a> SlotRun<'a> {
             processor_s: 0.0,
             flows: [flow(Direction::Input), flow(Direction::Output)],
             blocked: None,
+            own_event_s: 0.0,
+            other_events: 0,
             followed: Followed { blocked_s: 0.0, calls: 0, wait_s: 0.0, history: History::default() },
         }
     }
 
-    /// Runs every job, one after another.
-    pub(super) fn follow(mut self, jobs: &[[Vec<f64>; 2]]) -> Followed {
+    /// Runs every job, one after another. `check` is called now and then.
+    ///
+    /// # Errors
+    /// Those of `check`.
+    pub(super) fn follow<E>(
+        mut self,
+        jobs: &[[Vec<f64>; 2]],
+        check: &mut impl FnMut() -> Result<(), E>,
+    ) -> Result<Followed, E> {
+        let mut events = 0_u64;
         for times in jobs {
             self.begin(times);
             while !self.is_done() {
                 self.step(times);
+                events += 1;
+                if events.is_multiple_of(STRIDE) {
+                    check()?;
+                }
             }
         }
-        self.followed
+        Ok(self.followed)
     }
 
     fn begin(&mut self, times: &[Vec<f64>; 2]) {
@@ -153,8 +176,11 @@ impl<'a> SlotRun<'a> {
     fn step(&mut self, times: &[Vec<f64>; 2]) {
         let due_s = self.flows[0].due_s.min(self.flows[1].due_s);
         let computes = self.blocked.is_none() && due_s.is_finite();
-        let due_at_s =
-            if computes { self.now_s + (due_s - self.processor_s) / self.share } else { f64::INFINITY };
+        let due_at_s = |run: &Self| run.now_s + (due_s - run.processor_s) / run.share;
+        if computes && self.other_events > STEADY_EVENTS * self.others.len() as u64 {
+            self.skip_before(due_at_s(self));
+        }
+        let due_at_s = if computes { due_at_s(self) } else { f64::INFINITY };
         let mut next_s = due_at_s;
         for drive in &self.drives {
             next_s = next_s.min(drive.until_s);
@@ -175,6 +201,7 @@ impl<'a> SlotRun<'a> {
             self.followed.blocked_s += next_s - self.now_s;
         }
         self.now_s = next_s;
+        self.other_events += 1;
         for index in 0..self.drives.len() {
             if self.drives[index].until_s <= next_s {
                 self.transferred(index, times);
@@ -187,8 +214,27 @@ impl<'a> SlotRun<'a> {
             }
         }
         if computes && due_at_s <= next_s {
+            self.note_own_event();
             self.run_due(times);
         }
+    }
+
+    const fn note_own_event(&mut self) {
+        (self.own_event_s, self.other_events) = (self.now_s, 0);
+    }
+
+    /// Skips time before the next own event, if only the other files use the drives. As much time as they took to come to
+    /// their steady state remains, so that the event comes at any moment of theirs.
+    fn skip_before(&mut self, own_event_s: f64) {
+        let skipped_s = own_event_s - self.now_s - (self.now_s - self.own_event_s);
+        if skipped_s <= 0.0 || self.flows.iter().any(|flow| flow.file.has_called) {
+            return;
+        }
+        self.now_s += skipped_s;
+        self.own_event_s += skipped_s;
+        self.processor_s += skipped_s * self.share;
+        self.drives.iter_mut().for_each(|drive| drive.until_s += skipped_s);
+        self.others.iter_mut().for_each(|other| other.calls_at_s += skipped_s);
     }
 
     /// Carries out the sectors that are due.
@@ -279,6 +325,7 @@ impl<'a> SlotRun<'a> {
             }
             Caller::Own(direction) => direction,
         };
+        self.note_own_event();
         let sectors = self.drives[index].sectors;
         let flow = &mut self.flows[direction as usize];
         flow.file.transferred(sectors);

@@ -1,10 +1,23 @@
 //! The job slot that is followed exactly, against simulation.
 
-use seeklab_core::Seed;
-use seeklab_estimate::job_slot;
-use seeklab_estimate::lindsay_ferrari::{Parameters, solve};
+use seeklab_core::{DescriptionError, Seed};
+use seeklab_estimate::job_slot::{self, JobsEstimate};
+use seeklab_estimate::lindsay_ferrari::{DriveTimes, Parameters, solve};
+use seeklab_workloads::{JobsSpec, WorkloadSpec};
 
-use crate::jobs::Mix;
+use crate::jobs::{DRIVE, Mix};
+
+/// An estimate that nobody stops.
+pub(crate) fn estimate(spec: &JobsSpec, drive: DriveTimes, seed: Seed) -> JobsEstimate {
+    job_slot::estimate(spec, drive, seed, &mut |_| Ok::<(), DescriptionError>(())).unwrap()
+}
+
+fn stream(line: &str) -> JobsSpec {
+    match WorkloadSpec::parse(line) {
+        Ok(WorkloadSpec::Jobs(spec)) => *spec,
+        other => panic!("{line}: {other:?}"),
+    }
+}
 
 /// Configurations of the notes: residence 1, 5 and 45, M 1 to 4, B 8, 16 and 32, C 25 to 100 %, D 1 and 2, A 62 and
 /// 150 ms, both policies. One in `every` of them.
@@ -51,7 +64,7 @@ fn job_slot_meets_simulation_where_the_equations_do_not() {
         if elapsed_s < 1.1 * processor_s {
             continue;
         }
-        let better = job_slot::estimate(&mix.spec(), mix.drive(), seed).unwrap();
+        let better = estimate(&mix.spec(), mix.drive(), seed);
         let parameters = Parameters::of_jobs(&mix.spec(), mix.drive(), simulated.job_processor.as_s());
         let equations = solve(&parameters).unwrap().point;
         let simulated_calls = simulated.calls.iter().sum::<u64>() as f64;
@@ -99,4 +112,43 @@ fn job_slot_meets_simulation_where_the_equations_do_not() {
         .map(|(name, errors)| format!("{name},{:.1},{:.1}\n", mean(errors) * 100.0, worst(errors) * 100.0))
         .concat();
     assert_eq!(STATED.split_once('\n').unwrap().1, found);
+}
+
+#[test]
+fn work_does_not_grow_with_the_computing_times() {
+    // Other files call every 0.1 s or so, and each job computes for 10^9 s: 10^10 calls if no time was skipped.
+    let slow = "5000/s:50%:1+0.000001/s:50%:1";
+    let spec = stream(&format!("jobs,multiprogramming=4,buffer=8,input=5000/s:100%:45,output={slow}"));
+    let mut checks = 0;
+    let found = job_slot::estimate(&spec, DRIVE, Seed(1), &mut |_| {
+        checks += 1;
+        Ok::<(), DescriptionError>(())
+    });
+    let JobsEstimate { elapsed_s, job_processor_s, .. } = found.unwrap();
+    // One call for each 65,536 events.
+    assert!(checks < 1_000, "{checks}");
+    assert!(job_processor_s > 1e9 && (elapsed_s / job_processor_s - 1.0).abs() < 0.01, "{elapsed_s}");
+}
+
+#[test]
+fn estimate_ends_when_it_is_stopped() {
+    let states = "5000/s:100%:45";
+    let spec = stream(&format!("jobs,cycles=100000,buffer=8,input={states},output={states}"));
+    let stopped = || DescriptionError::invalid("test", "stopped".to_owned());
+    let mut checks = 0;
+    let found = job_slot::estimate(&spec, DRIVE, Seed(1), &mut |iterations| {
+        assert_eq!(iterations, 0, "the first iteration has more events than one check covers");
+        checks += 1;
+        if checks > 21 { Err(stopped()) } else { Ok(()) }
+    });
+    assert_eq!((found.unwrap_err().to_string(), checks), (stopped().to_string(), 22));
+}
+
+#[test]
+fn streams_beyond_the_memory_of_an_estimate_are_refused() {
+    let states = "5000/s:100%:45";
+    let spec = stream(&format!("jobs,jobs=1000000,cycles=1000000,buffer=8,input={states},output={states}"));
+    let found = job_slot::estimate(&spec, DRIVE, Seed(1), &mut |_| Ok::<(), DescriptionError>(()));
+    let error = found.unwrap_err();
+    assert!(error.to_string().contains("2000000000000 sectors"), "{error}");
 }

@@ -4,10 +4,11 @@
 
 use seeklab_core::{Limits, Seed, simulate};
 use seeklab_devices::catalog;
-use seeklab_estimate::job_slot;
 use seeklab_estimate::lindsay_ferrari::DriveTimes;
 use seeklab_workloads::jobs::JobsFigures;
 use seeklab_workloads::{AddressSpace, JobStream, JobsSpec, WorkloadSpec};
+
+use crate::job_slot::estimate;
 
 const TABLE: &str = include_str!("../../../../validation/estimate/jobs-measured.csv");
 
@@ -90,7 +91,7 @@ fn job_slot_estimates_real_streams() {
         .step_by(4)
         .map(|row| {
             let drive = DriveTimes { access_s: row.access_s, sector_s: 1e-4 };
-            let estimate = job_slot::estimate(&row.spec, drive, Seed(1)).unwrap();
+            let estimate = estimate(&row.spec, drive, Seed(1));
             100.0 * (estimate.elapsed_s / row.elapsed_s - 1.0)
         })
         .collect();

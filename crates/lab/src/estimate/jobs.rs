@@ -230,14 +230,19 @@ pub fn estimate_jobs(
         let drive = drive_times(&device, &options.spec, options.seed)?;
         let mut points = Vec::new();
         let values = options.vary.as_ref().map_or(&[][..], |vary| &vary.values);
+        let iterations = values.len().max(1) as u64 * u64::from(job_slot::ITERATIONS);
+        let mut progress = session.steps(&format!("estimating {}", device.label()), iterations);
+        let mut advance = |iterations: u32| match iterations {
+            0 => session.check(),
+            _ => progress.big_step(),
+        };
         let values = values.iter().map(|value| Some(*value));
         for value in values.chain(options.vary.is_none().then_some(None)) {
-            session.check()?;
             let mut spec = options.spec.clone();
             if let (Some(vary), Some(value)) = (&options.vary, value) {
                 vary.parameter.set(&mut spec, value);
             }
-            let mut point = point(&spec, drive, options.seed).map_err(context)?;
+            let mut point = point(&spec, drive, options.seed, &mut advance).map_err(context)?;
             if !has_one_access_time(&device) {
                 point.forget_errors();
             }
@@ -329,8 +334,13 @@ fn response_s(device: &mut dyn Device, now: &mut Instant, request: Request) -> R
 }
 
 /// Estimates of one stream by all methods.
-fn point(spec: &JobsSpec, drive: DriveTimes, seed: Seed) -> Result<JobsPoint, Failure> {
-    let slot = job_slot::estimate(spec, drive, seed)?;
+fn point(
+    spec: &JobsSpec,
+    drive: DriveTimes,
+    seed: Seed,
+    advance: &mut impl FnMut(u32) -> Result<(), Failure>,
+) -> Result<JobsPoint, Failure> {
+    let slot = job_slot::estimate(spec, drive, seed, advance)?;
     let parameters = Parameters::of_jobs(spec, drive, slot.job_processor_s);
     let solution = solve(&parameters).map_err(law::failure)?;
     let iteration = iterate(&parameters, ITERATION_STEPS_MAX, ITERATION_TOLERANCE).map_err(law::failure)?;
