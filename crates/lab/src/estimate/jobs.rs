@@ -241,6 +241,8 @@ pub fn estimate_jobs(
             let mut spec = options.spec.clone();
             if let (Some(vary), Some(value)) = (&options.vary, value) {
                 vary.parameter.set(&mut spec, value);
+                let context = format!("--vary {}: at {value}", vary.text);
+                spec.check().map_err(|error| Failure::from(error).context(context))?;
             }
             let mut point = point(&spec, drive, options.seed, &mut advance).map_err(context)?;
             if !has_one_access_time(&device) {
@@ -560,6 +562,6 @@ mod tests {
         wrong.spec.threshold = Some(8);
         wrong.vary = Some("buffer=4..8".parse().unwrap());
         let error = estimate_jobs(&Session::default(), &wrong).unwrap_err().to_string();
-        assert!(error.contains("threshold"), "{error}");
+        assert!(error.starts_with("--vary buffer=4..8: at 4: threshold"), "{error}");
     }
 }
