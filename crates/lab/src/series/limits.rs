@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use seeklab_core::{ByteSize, Duration};
 use seeklab_report::{Note, Parameter};
-use seeklab_stage::{CpuList, KeptOff};
+use seeklab_stage::{CpuList, KeptOff, MemoryFigures};
 use serde::Serialize;
 
 use super::figures::Figures;
@@ -48,6 +48,8 @@ pub struct HostLimits {
     pub writeback_throttling_us: Option<u64>,
     /// Processors of the commands, for example `0,2-3`.
     pub cpus: Option<String>,
+    /// Limits that do not go together, for people.
+    pub notes: Vec<String>,
 }
 
 impl HostLimits {
@@ -58,8 +60,38 @@ impl HostLimits {
             dirty_limit_bytes: queue.dirty_limit.map(ByteSize::as_bytes),
             writeback_throttling_us: queue.writeback_throttling.map(|time| time.as_ns().div_ceil(1_000)),
             cpus: limits.cpus.as_ref().map(CpuList::to_string),
+            notes: Vec::from_iter(dirty_limit_note(commands)),
         }
     }
+}
+
+/// A note on a dirty limit that the memory of the commands does not hold.
+pub(super) fn dirty_limit_note(commands: &Commands) -> Option<String> {
+    let (memory, dirty_limit) = (commands.limits.memory?, commands.queue.dirty_limit?);
+    (dirty_limit > memory).then(|| {
+        format!(
+            "--dirty-limit {dirty_limit} exceeds --memory {memory}: writers fill the memory with data that are not written before \
+             they wait, and the kernel may kill them (hint: a dirty limit of at most half of the memory, {})",
+            ByteSize::from_bytes(memory.as_bytes() / 2)
+        )
+    })
+}
+
+/// The kernel's kills for want of memory in words, to follow the end of a phase; empty without them.
+pub(super) fn kills_in_words(memory: Option<MemoryFigures>) -> String {
+    match memory {
+        Some(MemoryFigures { oom_kills, limit_bytes, .. }) if oom_kills > 0 => format!(
+            " ({}: more than --memory {} was in use; hint: more memory, or a smaller --dirty-limit)",
+            killed_processes(oom_kills),
+            ByteSize::from_bytes(limit_bytes)
+        ),
+        _ => String::new(),
+    }
+}
+
+fn killed_processes(kills: u64) -> String {
+    let processes = if kills == 1 { "1 process".to_owned() } else { format!("{kills} processes") };
+    format!("the kernel killed {processes}")
 }
 
 /// Keeps the calling thread, and the emulators that it starts, off the processors of the commands.
@@ -93,7 +125,21 @@ pub(super) fn parameters(commands: &Commands) -> impl Iterator<Item = Parameter>
 pub(super) fn note(device: &str, repetitions: &[Figures]) -> Option<Note> {
     let kills: u64 = repetitions.iter().filter_map(|figures| Some(figures.memory?.oom_kills)).sum();
     (kills > 0).then(|| {
-        let processes = if kills == 1 { "1 process".to_owned() } else { format!("{kills} processes") };
-        Note::Warning(format!("{device}: the kernel killed {processes} because --memory was exhausted"))
+        Note::Warning(format!("{device}: {} because --memory was exhausted", killed_processes(kills)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kills_for_want_of_memory_are_named_with_the_limit() {
+        let memory = |oom_kills| MemoryFigures { limit_bytes: 64 << 20, peak_bytes: None, oom_kills };
+        assert_eq!(kills_in_words(None), "");
+        assert_eq!(kills_in_words(Some(memory(0))), "");
+        let words = kills_in_words(Some(memory(1)));
+        assert!(words.contains("killed 1 process: more than --memory 64MiB"), "{words}");
+        assert!(kills_in_words(Some(memory(2))).contains("killed 2 processes"));
+    }
 }

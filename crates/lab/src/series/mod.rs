@@ -192,6 +192,11 @@ pub(crate) fn check(series: &Series) -> Result<(), Failure> {
 /// Missing requirements; errors that keep a repetition from running. A command that fails is a result.
 pub fn run(session: &Session, series: &Series) -> Result<SeriesResult, Failure> {
     check(series)?;
+    if let Application::Commands(commands) = &series.application
+        && let Some(note) = limits::dirty_limit_note(commands)
+    {
+        session.warn(note);
+    }
     let _held = session.hold();
     let _kept_off = limits::keep_off(series);
     let interruption = &Interruption::by(session.stop());

@@ -18,7 +18,7 @@ use super::host::{self, Interruption};
 use super::jobs::{self, JobsRunFigures};
 use super::join::Join;
 use super::prepare::Prepared;
-use super::{Application, Commands, Series, builtin, system};
+use super::{Application, Commands, Series, builtin, limits, system};
 use crate::devices::Resolved;
 use crate::emulate::{
     FrontendOptions, HostMessage, Observer, Running, StartOptions, capabilities_of, feedback, start, watch,
@@ -221,11 +221,13 @@ impl Repetition<'_> {
                 }
             };
             if !result.is_success() {
+                let memory = stage.memory().map_err(host::failure)?;
                 self.session.remark(format!(
-                    "{}: phase `{}`: {}",
+                    "{}: phase `{}`: {}{}",
                     self.device.label(),
                     phase.name,
-                    host::how(&result)
+                    host::how(&result),
+                    limits::kills_in_words(memory)
                 ));
             }
             let code = if result.is_success() { 0 } else { result.exit.code().max(1) };

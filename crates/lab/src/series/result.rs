@@ -100,7 +100,7 @@ pub enum ApplicationResult {
         /// User who ran the commands, if named.
         user: Option<String>,
         /// Limits that made the host small.
-        host: HostLimits,
+        host: Box<HostLimits>,
     },
     /// A built-in application.
     Builtin {
@@ -173,7 +173,7 @@ impl ApplicationResult {
                 command: commands.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
                 drop_caches: commands.drop_caches,
                 user: commands.user.clone(),
-                host: HostLimits::of(commands),
+                host: Box::new(HostLimits::of(commands)),
             },
             Application::Builtin { line, .. } => Self::Builtin { builtin: line.clone() },
             Application::Jobs(jobs) => Self::Jobs { jobs: jobs.line.clone(), block: jobs.block.is_some() },
