@@ -47,6 +47,8 @@ LAW_SEEDS = [1, 2, 3, 4]
 LAYERS = {
     "queue over cheetah-36es": "kind = 'queue'\nscheduler = 'fcfs'\n[device]\nbase = 'cheetah-36es'\n",
     "limit over cheetah-36es": "kind = 'limit'\n[[requests]]\nrate = '500/s'\nburst = 1000\n[device]\nbase = 'cheetah-36es'\n",
+    "tight limit over cheetah-36es": "kind = 'limit'\n[[requests]]\nrate = '60/s'\nburst = 10\n[device]\nbase = 'cheetah-36es'\n",
+    "tight limit over constant": "kind = 'limit'\n[[requests]]\nrate = '60/s'\nburst = 2\n[device]\nbase = 'constant'\n",
 }
 ONLY_DEVICES = []
 TRACE_DISKS = ["cheetah-36es", "atlas10k", "nearline-7200"]
@@ -233,20 +235,25 @@ def writes(seeklab, requests):
 
 def thinking(seeklab, requests):
     rows = []
-    for disk in [disk for disk in THINKING_DISKS if not ONLY_DEVICES or disk in ONLY_DEVICES]:
+    devices = [(disk, [disk]) for disk in THINKING_DISKS]
+    devices += [(f"{disk} --scheduler {order}", [disk, "--scheduler", order]) for disk, order in SCHEDULED]
+    for name, device in [device for device in devices if not ONLY_DEVICES or device[0] in ONLY_DEVICES]:
         for think_ms, population in [(10, 1), (10, 4), (50, 2), (50, 8), (50, 24)]:
             line = (f"random,size=8KiB,read=100%,arrivals.process=closed,arrivals.population={population},"
                     f"arrivals.think={think_ms}ms,arrivals.think_distribution=exponential")
-            estimated = seeklab.json("estimate", disk, "-w", line)
-            simulated = simulated_over_seeds(seeklab, [disk], line, 4 * requests)
+            estimated = seeklab.json("estimate", *device, "-w", line)
+            simulated = simulated_over_seeds(seeklab, device, line, 4 * requests)
             rows.append({
-                "device": disk, "load": f"population {population:02}, think time {think_ms} ms",
+                "device": name, "load": f"population {population:02}, think time {think_ms} ms",
                 "method": estimated["method"], "origin": estimated["law"]["origin"],
                 "utilisation_pct": estimated["utilisation_pct"], "requests": 4 * requests, "seeds": len(SEEDS),
                 "simulated_mean_ms": round(simulated["mean"], 6),
                 "simulated_se_pct": round(100 * simulated["se"] / simulated["mean"], 3),
                 "estimated_mean_ms": estimated["response_mean_ms"],
                 "error_mean_pct": pct(estimated["response_mean_ms"], simulated["mean"]),
+                "simulated_p99_ms": round(simulated["p99"], 6), "estimated_p99_ms": estimated["response_p99_ms"],
+                "error_p99_pct": pct(estimated["response_p99_ms"], simulated["p99"]),
+                "simulated_p99_se_pct": round(simulated["p99_se_pct"], 3),
             })
             print(*rows[-1].values(), sep=", ", flush=True)
     merge("thinking.csv", rows)

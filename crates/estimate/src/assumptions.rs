@@ -114,14 +114,26 @@ impl Method {
     /// Returns true if the figures of the method rest on an assumption.
     pub const fn relies_on(self, kind: AssumptionKind) -> bool {
         match kind {
-            AssumptionKind::PoissonArrivals => {
-                matches!(self, Self::Mg1 | Self::DepartureChain | Self::BirthDeath | Self::BufferedWrites)
-            }
+            AssumptionKind::PoissonArrivals => !matches!(
+                self,
+                Self::Closed
+                    | Self::FinitePopulation
+                    | Self::Lindley
+                    | Self::LindleyReordered
+                    | Self::AllenCunneen
+            ),
             // The recursion takes arrivals and service times as they are, and a closed load has no arrivals.
             AssumptionKind::StationaryArrivals
             | AssumptionKind::IndependentServices
             | AssumptionKind::ServicesIndependentOfIdle => {
-                matches!(self, Self::Mg1 | Self::DepartureChain | Self::BirthDeath | Self::AllenCunneen)
+                matches!(
+                    self,
+                    Self::Mg1
+                        | Self::DepartureChain
+                        | Self::LimitedQueue
+                        | Self::BirthDeath
+                        | Self::AllenCunneen
+                )
             }
             AssumptionKind::AddressesOfTheLaw
             | AssumptionKind::SizesOfTheLaw

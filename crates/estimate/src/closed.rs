@@ -5,6 +5,9 @@
 //! departure to departure, up to 512 members. Several servers, larger populations and limits are birth and death with the
 //! rates of the law, as if service times were exponential.
 //!
+//! Percentiles with think times are those of requests that are drawn and followed from departure to departure. Populations that
+//! birth and death stand for have none.
+//!
 //! # References
 //! - [Takács 1962] L. Takács, *Introduction to the Theory of Queues*, Oxford University Press, 1962.
 
@@ -14,7 +17,8 @@ use crate::error::{EstimateError, check_not_negative, check_positive};
 use crate::method::{Estimate, Method, Quantiles, SHARES};
 use crate::moments::ServiceMoments;
 use crate::queueing::{
-    Population, Steady, finite_departures, finite_population, finite_source, sum_quantiles_s,
+    Population, ServiceOrder, Steady, finite_departures, finite_population, finite_source, sum_quantiles_s,
+    thinking_quantiles_s,
 };
 
 /// Estimate of a closed population.
@@ -46,6 +50,9 @@ pub fn closed(population: Population, law: &ServiceLaw) -> Result<Estimate, Esti
             // A request waits for those of all other members, of which the first begins when it arrives.
             _ => Some(sum_quantiles_s(&law.points[law.points.len() - 1].service, members, SHARES)),
         },
+        _ if method == Method::FinitePopulation => {
+            thinking_quantiles(population, law, steady.response_mean_s)
+        }
         _ => None,
     };
     let outstanding = steady.outstanding_mean.max(1.0).min(members_f);
@@ -75,20 +82,47 @@ fn thinking(
     law: &ServiceLaw,
     rate: impl Fn(u32) -> f64,
 ) -> Result<Steady, EstimateError> {
-    let one_server = law.servers <= 1.0 && law.limits.is_empty() && law.mean_s(1.0) > 0.0;
-    let is_constant = law.points.len() == 1 && law.after_idle.is_none();
-    if one_server && is_constant {
+    if is_one_server(law) && is_constant(law) {
         let service = &law.points[0].service;
         finite_source(population, service.mean_s(), |rate_per_s| service.transform_complement(rate_per_s))
-    } else if one_server && population.members <= FOLLOWED_MEMBERS_MAX {
-        finite_departures(population, |outstanding| match &law.after_idle {
-            Some(service) if outstanding == 0 => midpoints(|share| service.quantile_s(share)),
-            // A closed run chooses among one less than it keeps outstanding.
-            _ => midpoints(|share| law.quantile_s(f64::from(outstanding) + 1.0, share)),
-        })
+    } else if is_one_server(law) && population.members <= FOLLOWED_MEMBERS_MAX {
+        finite_departures(population, |outstanding| midpoints(|share| service_s(law, outstanding, share)))
     } else {
         finite_population(population, rate)
     }
+}
+
+/// Returns true if one request is in service at a time, and nothing else holds requests.
+fn is_one_server(law: &ServiceLaw) -> bool {
+    law.servers <= 1.0 && law.limits.is_empty() && law.mean_s(1.0) > 0.0
+}
+
+/// Returns true if service times do not depend on the queue.
+fn is_constant(law: &ServiceLaw) -> bool {
+    law.points.len() == 1 && law.after_idle.is_none()
+}
+
+/// Service time that a share does not exceed of the request chosen while so many are outstanding; 0 after an idle period.
+fn service_s(law: &ServiceLaw, outstanding: u32, share: f64) -> f64 {
+    match &law.after_idle {
+        Some(service) if outstanding == 0 => service.quantile_s(share),
+        // A closed run chooses among one less than it keeps outstanding.
+        _ => law.quantile_s(f64::from(outstanding) + 1.0, share),
+    }
+}
+
+/// Percentiles of a population that thinks; `None` of several servers, limits, and an order that was not sampled.
+fn thinking_quantiles(population: Population, law: &ServiceLaw, mean_s: f64) -> Option<Quantiles> {
+    if !is_one_server(law) || population.members > FOLLOWED_MEMBERS_MAX && !is_constant(law) {
+        return None;
+    }
+    let order = match (law.in_order, law.order.is_empty()) {
+        (true, _) => ServiceOrder::Arrival,
+        (false, false) => ServiceOrder::Sampled(&law.order),
+        (false, true) => return None,
+    };
+    let of = |outstanding, share| service_s(law, outstanding, share);
+    Some(thinking_quantiles_s(population, order, of, mean_s, SHARES))
 }
 
 /// Times with equal shares.

@@ -12,6 +12,8 @@ pub enum Method {
     DepartureChain,
     /// The recursion with a write buffer.
     BufferedWrites,
+    /// The recursion with token buckets in front of one server.
+    LimitedQueue,
     /// Birth and death with several servers.
     BirthDeath,
     /// A population without think time.
@@ -34,6 +36,7 @@ impl Method {
             Self::Mg1 => "mg1",
             Self::DepartureChain => "departure_chain",
             Self::BufferedWrites => "buffered_writes",
+            Self::LimitedQueue => "limited_queue",
             Self::BirthDeath => "birth_death",
             Self::Closed => "closed",
             Self::FinitePopulation => "finite_population",

@@ -6,6 +6,7 @@
 //! | depends on the queue, one server | the chain embedded at departures |
 //! | several servers | birth and death with the rates of the law |
 //! | reads, and writes that a buffer takes | the recursion with a write buffer |
+//! | limits that hold requests, before one server in order | the recursion with token buckets |
 //!
 //! The chain gives the number that an arrival finds. In order of arrival, the response times are those of M/G/1 with the
 //! service times of a queue; in another order, those of a request that is followed through the chain. Both are scaled to
@@ -23,7 +24,7 @@ use crate::method::{Estimate, Method, Quantiles, SHARES};
 use crate::moments::ServiceMoments;
 use crate::queueing::{
     DepartureChain, QueueDependentService, Steady, buffered_saturation_per_s, buffered_writes,
-    departure_chain, mg1_response_times, reordered_response_times,
+    departure_chain, limited_queue, mg1_response_times, reordered_response_times,
 };
 
 /// States of birth and death at most.
@@ -50,6 +51,11 @@ pub fn open_poisson(arrivals_per_s: f64, law: &ServiceLaw) -> Result<Estimate, E
     let mut estimate = served(arrivals_per_s, law)?;
     estimate.saturation_per_s = saturation_per_s.is_finite().then_some(saturation_per_s);
     let held_s: f64 = law.limits.iter().map(|limit| limit_queue_mean_s(arrivals_per_s, limit)).sum();
+    if held_s > HELD_SHARE * estimate.steady.response_mean_s
+        && let Some(limited) = limited(arrivals_per_s, law)?
+    {
+        return Ok(Estimate { saturation_per_s: estimate.saturation_per_s, ..limited });
+    }
     if held_s > 0.0 {
         let Steady { queue_time_mean_s, response_mean_s, .. } = estimate.steady;
         // Requests that a limit holds reach the device less bunched than they arrived, so the sum is an upper bound.
@@ -65,6 +71,22 @@ pub fn open_poisson(arrivals_per_s: f64, law: &ServiceLaw) -> Result<Estimate, E
 
 /// Time held by a limit, in mean response times, from which on the distribution at the device says too little.
 const HELD_SHARE: f64 = 0.01;
+
+/// The estimate of one server in order of arrival behind limits that count the same requests; `None` of other laws.
+fn limited(arrivals_per_s: f64, law: &ServiceLaw) -> Result<Option<Estimate>, EstimateError> {
+    let first = &law.points[0].service;
+    let is_in_order = law.servers <= 1.0 && law.in_order && law.points.len() == 1;
+    let count_the_same = law.limits.windows(2).all(|pair| pair[0].share == pair[1].share);
+    if !is_in_order || !count_the_same || law.buffered_writes.is_some() {
+        return Ok(None);
+    }
+    let after_idle = law.after_idle.as_ref().unwrap_or(first);
+    let found = limited_queue(arrivals_per_s, &law.limits, first, after_idle)?;
+    Ok(Some(Estimate {
+        quantiles_s: Some(found.quantiles_s),
+        ..Estimate::of_means(Method::LimitedQueue, found.service, found.steady)
+    }))
+}
 
 /// The estimate without limits.
 fn served(arrivals_per_s: f64, law: &ServiceLaw) -> Result<Estimate, EstimateError> {
@@ -192,7 +214,7 @@ fn birth_death(arrivals_per_s: f64, law: &ServiceLaw) -> Result<Estimate, Estima
     let alone_s = law.points[0].service.mean_s();
     let steady = Steady {
         throughput_per_s: arrivals_per_s,
-        utilisation: (arrivals_per_s * alone_s / law.servers).min(1.0),
+        utilisation: 1.0 - shares[0],
         queue_time_mean_s: (response_mean_s - alone_s).max(0.0),
         response_mean_s,
         outstanding_mean,
@@ -339,7 +361,11 @@ mod tests {
             let exact = mmc(arrivals_per_s, 0.01, 4).unwrap();
             assert_eq!(estimate.method, Method::BirthDeath);
             close(estimate.steady.response_mean_s, exact.response_mean_s, 1e-5);
-            close(estimate.steady.utilisation, utilisation, 1e-9);
+            // At least one of four servers is busy, as in a simulation.
+            let terms = [1.0, 4.0, 8.0, 32.0 / 3.0].into_iter().zip(0..);
+            let below: f64 = terms.map(|(factor, n)| factor * utilisation.powi(n)).sum();
+            let idle = 1.0 / (below + 32.0 / 3.0 * utilisation.powi(4) / (1.0 - utilisation));
+            close(estimate.steady.utilisation, 1.0 - idle, 1e-6);
         }
         // Hardly loaded, the response time is one service time: exponential.
         let quantiles = open_poisson(1.0, &servers(4)).unwrap().quantiles_s.unwrap();
@@ -378,8 +404,11 @@ mod tests {
         let held = open_poisson(80.0, &law).unwrap();
         let queue = mg1(80.0, ServiceMoments::constant(0.01)).unwrap().queue_time_mean_s;
         let device = mg1(80.0, ServiceMoments::constant(0.001)).unwrap().response_mean_s;
-        close(held.steady.response_mean_s, queue + device, 1e-9);
-        assert_eq!(held.quantiles_s, None);
+        // Behind the limit a request never waits for another.
+        close(held.steady.response_mean_s, queue + 0.001, 0.01);
+        assert!(held.steady.response_mean_s < queue + device);
+        assert_eq!(held.method, Method::LimitedQueue);
+        assert!(held.quantiles_s.is_some_and(|quantiles_s| quantiles_s[3] > 0.08), "{held:?}");
         law.limits[0].burst_requests = 10_000.0;
         close(open_poisson(80.0, &law).unwrap().steady.response_mean_s, device, 1e-9);
     }

@@ -29,6 +29,7 @@
 //!   Prentice-Hall, 1984.
 //! - [Lindley 1952] D. V. Lindley, *The theory of queues with a single server*, Proceedings of the Cambridge Philosophical
 //!   Society 48(2), 1952.
+//! - [Le Boudec 2001] J.-Y. Le Boudec, P. Thiran, *Network Calculus*, Springer LNCS 2050, 2001.
 //! - [Kingman 1962] J. F. C. Kingman, *On queues in which customers are served in random order*, Mathematical
 //!   Proceedings of the Cambridge Philosophical Society 58(1), 1962.
 //! - [Bowling et al. 2009] S. R. Bowling, M. T. Khasawneh, S. Kaewkuekool, B. R. Cho, *A logistic approximation to the
@@ -46,6 +47,7 @@ mod departures;
 mod finite_departures;
 mod finite_population;
 mod finite_source;
+mod limited_queue;
 mod lindley;
 mod mg1;
 mod mm1;
@@ -55,6 +57,7 @@ mod operational;
 mod priorities;
 mod reordered;
 mod response_times;
+mod thinking_quantiles;
 
 pub use allen_cunneen::allen_cunneen;
 pub use batches::{BatchSizes, mxg1};
@@ -64,6 +67,7 @@ pub use departures::{DepartureChain, QueueDependentService, departure_chain};
 pub use finite_departures::finite_departures;
 pub use finite_population::{Population, finite_population};
 pub use finite_source::finite_source;
+pub use limited_queue::{LimitedSteady, limited_queue};
 pub use lindley::{Lindley, ServedArrival};
 pub use mg1::mg1;
 pub use mm1::{mm1, mm1_response_quantile_s};
@@ -73,6 +77,7 @@ pub use operational::{OperationalLaws, OperationalPass, Stay, operational_laws};
 pub use priorities::{PriorityClass, mg1_priorities};
 pub use reordered::{ReorderedTimes, reordered_response_times};
 pub use response_times::{ResponseTimes, mg1_response_times, sum_quantiles_s};
+pub use thinking_quantiles::{ServiceOrder, thinking_quantiles_s};
 
 use crate::error::{EstimateError, check_positive};
 
@@ -81,7 +86,7 @@ use crate::error::{EstimateError, check_positive};
 pub struct Steady {
     /// Arrivals, and completions, per second.
     pub throughput_per_s: f64,
-    /// Share of the time in which a server is busy, 0 to 1; with several servers, the mean over them.
+    /// Share of the time in which at least one request is in service, 0 to 1; of [`mmc`], the mean over the servers.
     pub utilisation: f64,
     /// Mean queue time, in seconds.
     pub queue_time_mean_s: f64,

@@ -248,7 +248,7 @@ impl Service {
 }
 
 /// Probability of the choice.
-struct Order {
+pub(super) struct Order {
     levels: Vec<Level>,
 }
 
@@ -261,7 +261,7 @@ struct Level {
 }
 
 impl Order {
-    fn new(points: &[OrderPoint]) -> Self {
+    pub(super) fn new(points: &[OrderPoint]) -> Self {
         let level = |point: &OrderPoint| {
             let waiting = f64::from(point.waiting);
             // Up to the first share for which the sample is too small.
@@ -280,7 +280,7 @@ impl Order {
     }
 
     /// Probability that a request is chosen among `waiting`, after so many passes per request waiting.
-    fn probability(&self, waiting: usize, passes: f64) -> f64 {
+    pub(super) fn probability(&self, waiting: usize, passes: f64) -> f64 {
         if waiting <= 1 {
             return 1.0;
         }

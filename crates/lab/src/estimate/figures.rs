@@ -53,14 +53,15 @@ pub struct DeviceEstimate {
 /// Figures of one method.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 pub struct MethodFigures {
-    /// Method of the figures: `mg1`, `departure_chain`, `buffered_writes`, `birth_death`, `closed`, `finite_population`,
-    /// `lindley`, `lindley_reordered` or `allen_cunneen`; null if the device cannot sustain the load.
+    /// Method of the figures: `mg1`, `departure_chain`, `buffered_writes`, `limited_queue`, `birth_death`, `closed`,
+    /// `finite_population`, `lindley`, `lindley_reordered` or `allen_cunneen`; null if the device cannot sustain the load.
     pub method: Option<&'static str>,
-    /// Mean service time.
+    /// Mean service time by the law: the time by which a request prolongs a busy period; of several servers, the time of a request
+    /// alone. `simulate` measures from the start of service to completion, which is longer where requests are in service together.
     pub service_mean_ms: Option<f64>,
-    /// Standard deviation of the service time.
+    /// Standard deviation of that time.
     pub service_sd_ms: Option<f64>,
-    /// Share of the time in which the device is busy.
+    /// Share of the time in which at least one request is in service, as in `simulate`.
     pub utilisation_pct: Option<f64>,
     /// Mean response time.
     pub response_mean_ms: Option<f64>,
@@ -155,7 +156,8 @@ pub struct RateLimitFigures {
 pub struct AssumptionFigures {
     /// Name of the assumption: `poisson_arrivals`, `stationary_arrivals`, `independent_services`,
     /// `services_independent_of_idle`, `addresses_of_the_law`, `sizes_of_the_law`, `operations_of_the_law`,
-    /// `writes_of_the_law`, `no_faults` or `limits_in_steady_state`.
+    /// `writes_of_the_law`, `no_faults` or `limits_in_steady_state`; of a trace alone `requests_complete` or
+    /// `services_independent_of_load`.
     pub name: &'static str,
     /// True if the method relies on the assumption.
     pub needed: bool,
