@@ -74,6 +74,38 @@ fn closed_loads_have_the_figures_of_theory() {
     assert_eq!(first(&thinking)["method"], "finite_population");
     close(&first(&thinking)["response_mean_ms"], 15.0, 1e-6);
     close(&first(&thinking)["throughput_per_s"], 80.0, 1e-6);
+    // An arrival finds the other member thinking or at the device with the same probability: half exponential, half Erlang-2.
+    close(&first(&thinking)["response_p50_ms"], 11.461, 0.01);
+    // The report draws the population up to twice its members.
+    bench.run(&["estimate", "constant", "-w", "random", "--closed", "8", "--report", "closed.html"]).done();
+    let report = String::from_utf8(bench.read("closed.html")).unwrap();
+    for part in ["throughput of constant", "response time of constant", "asymptotic bounds"] {
+        assert!(report.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn percentiles_behind_a_limit_meet_their_simulation() {
+    let bench = Bench::new();
+    bench.write(
+        "limited.toml",
+        "kind = 'limit'\n[[requests]]\nrate = '60/s'\nburst = 2\n[device]\nbase = 'constant'\n",
+    );
+    let line = "random,poisson=42/s,requests=400000";
+    let estimated = bench.json(&["estimate", "limited.toml", "-w", line]);
+    let simulated = bench.json(&["simulate", "limited.toml", "-w", line]);
+    assert_eq!(first(&estimated)["method"], "limited_queue");
+    for (figure, tolerance) in [("response_mean_ms", 0.03), ("response_p99_ms", 0.05)] {
+        close(&first(&estimated)[figure], number(&first(&simulated)[figure]), tolerance);
+    }
+}
+
+#[test]
+fn text_names_the_assumptions_that_hold() {
+    let bench = Bench::new();
+    let text = bench.run(&["estimate", "cheetah-36es", "-w", OFFICE, "--scaled", "0.2", "--beyond", "wrap"]);
+    let text = unfolded(&text.done());
+    assert!(text.contains("tested assumptions that hold: `addresses_of_the_law`"), "{text}");
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod load;
 mod observed;
 mod operational;
 mod page;
+mod population_curve;
 mod until;
 
 use std::path::PathBuf;
@@ -39,6 +40,7 @@ use crate::session::Session;
 use crate::workload::{ResolvedWorkload, WorkloadOptions, resolve_workload};
 pub(crate) use load::check_method;
 use load::{Load, Times, load};
+use population_curve::PopulationCurve;
 
 pub use bound::Bound;
 pub(crate) use check::check;
@@ -116,7 +118,8 @@ pub fn estimate(session: &Session, options: &EstimateOptions) -> Result<Estimate
         let inputs = options.devices.iter().chain([&options.workload]).map(PathBuf::from);
         check_distinct(path, inputs.chain(workload.trace().map(PathBuf::from)))?;
     }
-    let (mut figures, mut curves, mut saturated) = (Vec::new(), Vec::new(), None);
+    let (mut figures, mut curves, mut population_curves, mut saturated) =
+        (Vec::new(), Vec::new(), Vec::new(), None);
     let mut unmet = Vec::new();
     for device in &devices {
         session.check()?;
@@ -132,6 +135,9 @@ pub fn estimate(session: &Session, options: &EstimateOptions) -> Result<Estimate
             result => result?,
         };
         curves.push(page::Curve::of(&estimating, &row, options.report.is_some()));
+        if options.report.is_some() {
+            population_curves.extend(PopulationCurve::of(&estimating, &row));
+        }
         figures.push(row);
         saturated = saturated.or(failure);
     }
@@ -147,7 +153,7 @@ pub fn estimate(session: &Session, options: &EstimateOptions) -> Result<Estimate
         command: session.command(),
         devices: figures,
     };
-    let page = page::page(&figures, &curves);
+    let page = page::page(&figures, &curves, &population_curves);
     // The load of --until may be one that the device sustains although it does not sustain this one.
     let saturated = saturated.filter(|_| options.until.is_none());
     Ok(EstimateResult { figures, page, saturated })

@@ -16,9 +16,9 @@ use seeklab_report::{Page, PageSection, PlainTable, Plot, PlotAxis, PlotMark, Pl
 use seeklab_traces::schema::Column;
 use serde::Serialize;
 
-use super::figures::{ms, rounded};
+use super::figures::{AssumptionFigures, ms, rounded};
 use super::law;
-use super::page::number;
+use super::page::{assumptions_that_hold, number};
 use crate::failure::Failure;
 use crate::output::VERSION;
 use crate::run::Records;
@@ -87,6 +87,8 @@ pub struct TraceEstimateFigures {
     pub devices: Vec<TraceDeviceEstimate>,
     /// Bounds with a constant number of requests outstanding, divided over the devices as in the trace.
     pub bounds: Vec<BoundsFigures>,
+    /// Tested assumptions of the limit, the growth and the bounds. All other figures are identities of the trace.
+    pub assumptions: Vec<AssumptionFigures>,
     /// Notes for people.
     pub notes: Vec<String>,
 }
@@ -247,9 +249,51 @@ impl Passes {
             saturation_per_s: rounded(throughput_per_s * growth_max),
             bounds: bounds.collect::<Result<_, Failure>>()?,
             notes: notes(&devices, self.without_completion),
+            assumptions: assumptions(bottleneck, requests, self.without_completion),
             devices,
         })
     }
+}
+
+/// Share of the requests that a trace may lack the completions of: those under way at its end.
+const INCOMPLETE_MAX: f64 = 0.01;
+
+/// Change of the service times with the load that the limit may ignore.
+const SERVICE_CHANGE_MAX: f64 = 0.1;
+
+/// Assumptions of the limit, the growth and the bounds.
+fn assumptions(
+    bottleneck: &TraceDeviceEstimate,
+    requests: u64,
+    without_completion: u64,
+) -> Vec<AssumptionFigures> {
+    let test = |name, meaning, figure: f64, figure_min: f64, figure_max: f64| AssumptionFigures {
+        name,
+        needed: true,
+        holds: (figure_min..=figure_max).contains(&figure),
+        figure: rounded(figure),
+        meaning,
+        figure_min,
+        figure_max,
+    };
+    let completed = requests as f64 / (requests + without_completion) as f64;
+    let of_service = bottleneck.service_mean_ms.filter(|alone_ms| *alone_ms > 0.0).map(|alone_ms| {
+        test(
+            "services_independent_of_load",
+            "busy time for each request of the bottleneck over the response time of a request alone",
+            bottleneck.busy_time_mean_ms / alone_ms,
+            1.0 - SERVICE_CHANGE_MAX,
+            1.0 + SERVICE_CHANGE_MAX,
+        )
+    });
+    let of_completions = test(
+        "requests_complete",
+        "share of the requests that have a completion",
+        completed,
+        1.0 - INCOMPLETE_MAX,
+        1.0,
+    );
+    [of_completions].into_iter().chain(of_service).collect()
 }
 
 /// Notes on figures that need care.
@@ -370,12 +414,16 @@ fn page(figures: &TraceEstimateFigures) -> Page {
                 .to_owned(),
         });
     }
+    let assumptions = &figures.assumptions;
+    let broken =
+        assumptions.iter().filter(|assumption| assumption.is_broken()).map(AssumptionFigures::sentence);
     Page {
         title: format!("{}: operational laws of the trace alone", figures.workload),
         subtitle: String::new(),
         generated_by: VERSION.to_owned(),
         command: figures.command.clone(),
-        notes: figures.notes.clone(),
+        notes: [figures.notes.clone(), broken.collect(), Vec::from_iter(assumptions_that_hold(assumptions))]
+            .concat(),
         sections: vec![PageSection {
             title: "Operational laws".to_owned(),
             tables,
@@ -431,6 +479,8 @@ mod tests {
         assert_eq!((figures.bottleneck, figures.growth_max), (3, 2.0));
         assert_eq!((figures.throughput_per_s, figures.saturation_per_s), (0.5, 1.0));
         assert_eq!((figures.response_mean_ms, figures.outstanding_mean), (1_400.0, 0.7));
+        // No request of device 0 met another, and all have completions.
+        assert!(figures.assumptions.iter().all(|assumption| assumption.holds), "{:?}", figures.assumptions);
         // Two outstanding: at most 1 / 1 s; at least 2 / (1.4 s + 1.0 s) balanced.
         let two = figures.bounds[1];
         assert_eq!((two.outstanding, two.throughput_max_per_s), (2, 1.0));

@@ -3,7 +3,8 @@
 use seeklab_report::{Page, PageSection, PlainTable, Plot, PlotAxis, PlotMark, PlotScale, PlotSeries};
 
 use super::Estimating;
-use super::figures::{DeviceEstimate, ErrorFigures, EstimateFigures, MethodFigures};
+use super::figures::{AssumptionFigures, DeviceEstimate, ErrorFigures, EstimateFigures, MethodFigures};
+use super::population_curve::PopulationCurve;
 use crate::output::VERSION;
 
 /// Utilisations of a curve, in percent of the highest sustained rate.
@@ -92,12 +93,16 @@ impl Curve {
 }
 
 /// Returns the page of an estimate.
-pub(super) fn page(figures: &EstimateFigures, curves: &[Curve]) -> Page {
+pub(super) fn page(
+    figures: &EstimateFigures,
+    curves: &[Curve],
+    population_curves: &[PopulationCurve],
+) -> Page {
     let names: Vec<&str> = figures.devices.iter().map(|device| device.device.as_str()).collect();
-    let notes = figures
-        .devices
-        .iter()
-        .flat_map(|device| device.notes.iter().map(|note| format!("{}: {note}", device.device)));
+    let notes = figures.devices.iter().flat_map(|device| {
+        let notes = device.notes.iter().cloned().chain(assumptions_that_hold(&device.assumptions));
+        notes.map(|note| format!("{}: {note}", device.device))
+    });
     let curves: Vec<&Curve> = curves.iter().filter(|curve| !curve.points.is_empty()).collect();
     let knees = curves.iter().filter_map(|curve| {
         let (rate, mean_ms, _) = curve.knee()?;
@@ -126,11 +131,22 @@ pub(super) fn page(figures: &EstimateFigures, curves: &[Curve]) -> Page {
             PageSection {
                 title: "Response curve".to_owned(),
                 tables: curve_tables,
-                plots: curves.iter().map(|curve| curve.plot()).collect(),
+                plots: curves
+                    .iter()
+                    .map(|curve| curve.plot())
+                    .chain(population_curves.iter().flat_map(PopulationCurve::plots))
+                    .collect(),
                 ..PageSection::default()
             },
         ],
     }
+}
+
+/// The tested assumptions that the method needs and that hold, in a sentence; `None` if there are none.
+pub(super) fn assumptions_that_hold(assumptions: &[AssumptionFigures]) -> Option<String> {
+    let held = assumptions.iter().filter(|assumption| assumption.needed && assumption.holds);
+    let names: Vec<String> = held.map(|assumption| format!("`{}`", assumption.name)).collect();
+    (!names.is_empty()).then(|| format!("tested assumptions that hold: {}", names.join(", ")))
 }
 
 /// A number with as many digits as it needs; a dash without one.
