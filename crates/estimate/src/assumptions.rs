@@ -60,6 +60,8 @@ pub enum AssumptionKind {
     SizesOfTheLaw,
     /// As many requests are reads as of those that the law was made from.
     OperationsOfTheLaw,
+    /// Think times are exponential.
+    ExponentialThinkTimes,
     /// No write goes into a buffer that empties in idle times, which a law of closed runs lacks.
     WritesOfTheLaw,
     /// No request is struck by a fault.
@@ -79,6 +81,7 @@ impl AssumptionKind {
             Self::AddressesOfTheLaw => "addresses_of_the_law",
             Self::SizesOfTheLaw => "sizes_of_the_law",
             Self::OperationsOfTheLaw => "operations_of_the_law",
+            Self::ExponentialThinkTimes => "exponential_think_times",
             Self::WritesOfTheLaw => "writes_of_the_law",
             Self::NoFaults => "no_faults",
             Self::LimitsInSteadyState => "limits_in_steady_state",
@@ -99,6 +102,7 @@ impl AssumptionKind {
             }
             Self::SizesOfTheLaw => "mean length of the requests over that of the requests of the law",
             Self::OperationsOfTheLaw => "share of reads less that of the requests of the law",
+            Self::ExponentialThinkTimes => "standard deviation of the think times over their mean",
             Self::WritesOfTheLaw => {
                 "share of the writes into a buffer that empties in idle times, where the law is that of a full one,"
             }
@@ -122,6 +126,7 @@ impl Method {
                     | Self::LindleyReordered
                     | Self::AllenCunneen
             ),
+            AssumptionKind::ExponentialThinkTimes => matches!(self, Self::FinitePopulation),
             // The recursion takes arrivals and service times as they are, and a closed load has no arrivals.
             AssumptionKind::StationaryArrivals
             | AssumptionKind::IndependentServices
@@ -231,6 +236,11 @@ pub fn independent_services(services_s: &[f64]) -> Option<Assumption> {
     // Distances of consecutive independent places have a correlation of 0.1 already.
     let allowed = (DEVIATIONS / count.sqrt()).max(0.1);
     Some(Assumption::around(AssumptionKind::IndependentServices, correlation, 0.0, allowed))
+}
+
+/// Think times of a population of several members, whose standard deviation is that many times their mean.
+pub fn exponential_think_times(variation: f64) -> Assumption {
+    Assumption::around(AssumptionKind::ExponentialThinkTimes, variation, 1.0, 0.1)
 }
 
 /// Service times after idle times: those of a law that was sampled with and without them.

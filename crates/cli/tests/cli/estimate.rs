@@ -76,6 +76,10 @@ fn closed_loads_have_the_figures_of_theory() {
     close(&first(&thinking)["throughput_per_s"], 80.0, 1e-6);
     // An arrival finds the other member thinking or at the device with the same probability: half exponential, half Erlang-2.
     close(&first(&thinking)["response_p50_ms"], 11.461, 0.01);
+    // Of constant think times, the error of such estimates is not that of exponential ones.
+    let constant = bench.json(&["estimate", "exponential", "-w", "random,closed=2,think=10ms"]);
+    assert_eq!(first(&constant)["error_pct"]["response_mean_pct"], Value::Null);
+    assert!(first(&constant)["notes"].to_string().contains("`exponential_think_times` does not hold"));
     // The report draws the population up to twice its members.
     bench.run(&["estimate", "constant", "-w", "random", "--closed", "8", "--report", "closed.html"]).done();
     let report = String::from_utf8(bench.read("closed.html")).unwrap();

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use seeklab_analysis::MetricsSummary;
 use seeklab_core::Seed;
-use seeklab_estimate::assumptions::{Assumption, AssumptionKind, writes_of_the_law};
+use seeklab_estimate::assumptions::{Assumption, AssumptionKind, exponential_think_times, writes_of_the_law};
 use seeklab_estimate::{Estimate, Method};
 use serde::Serialize;
 
@@ -95,6 +95,7 @@ pub(crate) fn check(
     };
     let mut tests = observed.assumptions(&estimating.law, estimating.law_shape, has_same_arrivals);
     tests.push(writes_of_the_law(estimating.writes_without_law));
+    tests.extend(estimating.load.think_variation.map(exponential_think_times));
     let broken = |method: Option<Method>| broken(&tests, method);
     let beside = estimating.beside();
     let beside = beside.iter().map(|estimate| {

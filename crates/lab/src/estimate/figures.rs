@@ -156,7 +156,7 @@ pub struct RateLimitFigures {
 pub struct AssumptionFigures {
     /// Name of the assumption: `poisson_arrivals`, `stationary_arrivals`, `independent_services`,
     /// `services_independent_of_idle`, `addresses_of_the_law`, `sizes_of_the_law`, `operations_of_the_law`,
-    /// `writes_of_the_law`, `no_faults` or `limits_in_steady_state`; of a trace alone `requests_complete` or
+    /// `exponential_think_times`, `writes_of_the_law`, `no_faults` or `limits_in_steady_state`; of a trace alone `requests_complete` or
     /// `services_independent_of_load`.
     pub name: &'static str,
     /// True if the method relies on the assumption.

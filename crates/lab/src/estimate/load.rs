@@ -48,6 +48,8 @@ pub(super) struct Load {
     pub(super) demand: Demand,
     /// True if a simulation has the same arrivals; false if it draws its own.
     pub(super) has_same_arrivals: bool,
+    /// Standard deviation over mean of the think times of several members.
+    pub(super) think_variation: Option<f64>,
     /// Assumptions about the load that no test covers, in sentences.
     pub(super) notes: Vec<String>,
 }
@@ -117,6 +119,7 @@ fn synthetic(
     };
     let each_ns = ArrivalSpec::Constant(Pace::Interarrival(Duration::from_ns(1)));
     let mut notes: Vec<String> = rounded.iter().map(|note| note.text().to_owned()).collect();
+    let mut think_variation = None;
     let (times, requests) = match &spec.arrivals {
         ArrivalSpec::Poisson(pace) => {
             let arrivals_per_s = match pace {
@@ -126,8 +129,14 @@ fn synthetic(
             (Times::Poisson { arrivals_per_s }, draw(each_ns, SAMPLE_REQUESTS)?.1)
         }
         ArrivalSpec::Closed { population, think, think_distribution } => {
-            if !think.is_zero() && *think_distribution == TimeDistribution::Constant {
+            if !think.is_zero() && *population > 1 && *think_distribution == TimeDistribution::Constant {
                 notes.push("constant think times are estimated as exponential ones: response times below saturation were up to 24 % shorter than such estimates".to_owned());
+            }
+            if !think.is_zero() && *population > 1 {
+                think_variation = Some(match think_distribution {
+                    TimeDistribution::Constant => 0.0,
+                    TimeDistribution::Exponential => 1.0,
+                });
             }
             let population = Population { members: *population, think_mean_s: think.as_s() };
             (Times::Closed(population), draw(each_ns, SAMPLE_REQUESTS)?.1)
@@ -139,7 +148,7 @@ fn synthetic(
     };
     let addresses = addresses(&spec, &capabilities).filter(|_| requests.iter().all(may_be_buffered));
     let demand = demand(&capabilities, &requests, addresses);
-    Ok(Load { times, requests: requests.into(), demand, has_same_arrivals: false, notes })
+    Ok(Load { times, requests: requests.into(), demand, has_same_arrivals: false, think_variation, notes })
 }
 
 /// The uniform addresses of a description, `None` if its addresses are others or depend on the request before.
@@ -250,5 +259,12 @@ fn replay(device: &Resolved, workload: &ResolvedWorkload, spec: &ReplaySpec) -> 
     }
     let demand = demand(&capabilities, &requests, None);
     let times = population.map_or(Times::Recorded(arrivals), Times::Closed);
-    Ok(Load { times, requests: requests.into(), demand, has_same_arrivals: true, notes })
+    Ok(Load {
+        times,
+        requests: requests.into(),
+        demand,
+        has_same_arrivals: true,
+        think_variation: None,
+        notes,
+    })
 }

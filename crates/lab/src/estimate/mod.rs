@@ -23,8 +23,8 @@ use std::path::PathBuf;
 use seeklab_core::{Duration, Instant, Operation, Request, Seed};
 use seeklab_devices::service_law::{LawOrigin, ServiceLaw};
 use seeklab_estimate::assumptions::{
-    Assumption, RequestShape, independent_services, poisson_arrivals, requests_of_the_law,
-    services_independent_of_idle, stationary_arrivals, writes_of_the_law,
+    Assumption, RequestShape, exponential_think_times, independent_services, poisson_arrivals,
+    requests_of_the_law, services_independent_of_idle, stationary_arrivals, writes_of_the_law,
 };
 use seeklab_estimate::{
     Estimate, EstimateError, Method, RecordedLoad, RecordedService, closed, depends_on_queue, open_poisson,
@@ -374,6 +374,7 @@ impl Estimating {
             tests.extend(requests_of_the_law(load, law));
         }
         tests.push(writes_of_the_law(self.writes_without_law));
+        tests.extend(self.load.think_variation.map(exponential_think_times));
         let needed = |test: &Assumption| method.is_some_and(|method| method.relies_on(test.kind));
         tests.iter().map(|test| AssumptionFigures::of(test, needed(test))).collect()
     }
