@@ -42,7 +42,8 @@ pub fn closed(population: Population, law: &ServiceLaw) -> Result<Estimate, Esti
     };
     let at = law.points.iter().find(|point| point.outstanding == members);
     let quantiles_s = match at.and_then(|point| point.response.as_ref()) {
-        Some(times) if method == Method::Closed => {
+        // A limit that holds requests spreads their times otherwise.
+        Some(times) if method == Method::Closed && law.limits.is_empty() => {
             Some(SHARES.map(|share| times.quantile_s(share)) as Quantiles)
         }
         None if method == Method::Closed && is_one_server_in_order(law) => match members {
