@@ -77,6 +77,11 @@ impl ReadFaults {
 }
 
 impl Faults {
+    /// True if there are some.
+    pub const fn is_some(&self) -> bool {
+        self.file.is_some() || !self.lines.is_empty()
+    }
+
     /// All faults, in order.
     fn read(&self) -> Result<ReadFaults, Failure> {
         let mut read = ReadFaults::default();

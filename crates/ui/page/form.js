@@ -19,7 +19,7 @@ const seeklabForm = (() => {
   function kind(schema) {
     if (choices(schema).length) return "choice";
     const has = types(schema);
-    if (has.includes("array")) return "list";
+    if (has.includes("array")) return find(find(schema, "items") ?? {}, "properties") ? "list" : "texts";
     if (find(schema, "properties")) return "table";
     if (isObject(find(schema, "additionalProperties")) && !has.includes("string")) {
       return find(find(schema, "additionalProperties"), "properties") ? "named" : "pairs";
@@ -113,7 +113,7 @@ const seeklabForm = (() => {
       }
       for (const [key, property] of properties.filter(([, one]) => !isField(one))) {
         const at = path ? `${path}.${key}` : key;
-        const of = { list: "list", named: "named", pairs: "pairs", table: "inner" }[kind(property)];
+        const of = { list: "list", texts: "texts", named: "named", pairs: "pairs", table: "inner" }[kind(property)];
         this[of](parent, key, property, value, at);
       }
     }
@@ -210,6 +210,35 @@ const seeklabForm = (() => {
       });
       const add = this.button(frame, `add to ${key}`, `${path}-add`, () => {
         holder[key] = [...entries, blank(items)];
+      });
+      add.classList.add("add");
+    }
+
+    // A list of texts, each in a field of its own.
+    texts(parent, key, schema, holder, path) {
+      const items = find(schema, "items") ?? {};
+      const texts = Array.isArray(holder[key]) ? holder[key] : [];
+      const frame = this.details(parent, path, `${key}: ${texts.length || "none"}`);
+      if (texts.length) frame.open = true;
+      prose(block(frame, "small"), schema.description);
+      texts.forEach((text, index) => {
+        const row = block(frame, "div", "pair");
+        const input = block(row, choices(items).length ? "select" : "input");
+        for (const [name] of choices(items)) block(input, "option", "", name).value = name;
+        input.name = `${path}[${index}]`;
+        input.value = text;
+        input.placeholder = schema["x-example"] ? `e.g. ${schema["x-example"]}` : "";
+        input.addEventListener("input", () => {
+          texts[index] = input.value;
+          this.changed();
+        });
+        this.button(row, "remove", `${path}[${index}]-remove`, () => {
+          texts.splice(index, 1);
+          if (!texts.length) delete holder[key];
+        });
+      });
+      const add = this.button(frame, `add to ${key}`, `${path}-add`, () => {
+        holder[key] = [...texts, choices(items)[0]?.[0] ?? schema["x-example"] ?? ""];
       });
       add.classList.add("add");
     }

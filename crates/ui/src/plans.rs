@@ -111,10 +111,12 @@ fn pruned(value: Value) -> Option<Value> {
         Value::Null => None,
         Value::String(text) if text.trim().is_empty() => None,
         Value::Array(values) => {
-            let values: Vec<Value> = values
-                .into_iter()
-                .map(|value| pruned(value).unwrap_or_else(|| Value::Object(serde_json::Map::new())))
-                .collect();
+            // A table without keys keeps its place: its errors have the line.
+            let entry = |value: Value| match value {
+                Value::Object(_) => pruned(value).or_else(|| Some(Value::Object(serde_json::Map::new()))),
+                value => pruned(value),
+            };
+            let values: Vec<Value> = values.into_iter().filter_map(entry).collect();
             (!values.is_empty()).then_some(Value::Array(values))
         }
         Value::Object(table) => {
@@ -140,8 +142,8 @@ mod tests {
             "title": "Readers",
             "target": "",
             "phases": [{
-                "name": "one", "duration": "5s", "until": null, "streams": [
-                    { "target": "null", "workload": "random,size=4KiB,read=100%,closed=2", "threads": 2 },
+                "name": "one", "duration": "5s", "until": null, "rates": ["50%", "", "90%"], "streams": [
+                    { "target": "null", "workload": "random,size=4KiB,read=100%,poisson=50/s", "threads": 2 },
                 ],
             }],
             "seed": 7,
@@ -158,6 +160,7 @@ mod tests {
                 "[[phases]]",
                 "name",
                 "duration",
+                "rates",
                 "",
                 "[[phases.streams]]",
                 "target",

@@ -418,6 +418,7 @@ impl RunArguments {
             return Err(Failure::new(format!("{option}: is for fio job files"))
                 .hint("a plan names its targets itself"));
         }
+        // Keys of plans stand for all of them.
         let in_plan = [
             ("--duration", self.duration.is_some()),
             ("--rates", !self.rates.is_empty()),
@@ -441,10 +442,13 @@ impl RunArguments {
             ("--set, --bare, --scheduler, --fault and --faults", self.setup.is_given()),
         ];
         if let Some((option, _)) = in_plan.into_iter().find(|(_, is_given)| *is_given) {
-            return Err(Failure::new(format!(
-                "{option}: `{path}` is a plan or a job file, which says that itself"
-            ))
-            .hint("write it there, or name a target and its --workload"));
+            let problem = if is_plan { "is a plan, which states it itself" } else { "is a job file" };
+            let hint = if is_plan {
+                "write it as a key of the plan (seeklab bench --reference), or name a target and its --workload"
+            } else {
+                "write it as fio's option if there is one, or measure a plan, or a target and its --workload"
+            };
+            return Err(Failure::new(format!("{option}: `{path}` {problem}")).hint(hint));
         }
         let overrides = PlanOverrides {
             seed: self.seed,
@@ -489,9 +493,7 @@ impl RunArguments {
         };
         Ok(BenchOptions {
             destroy: self.destroy.clone(),
-            verification: self
-                .verify
-                .then(|| VerificationOptions { ram: self.ram, state: self.state.clone() }),
+            verification: self.verification(options.verification),
             record,
             report: self.report.clone(),
             folder: self.folder.clone(),
@@ -500,6 +502,16 @@ impl RunArguments {
             live: self.live,
             ..options
         })
+    }
+
+    /// The verification of the options, which complete that of a plan.
+    fn verification(&self, of_plan: Option<VerificationOptions>) -> Option<VerificationOptions> {
+        if !self.verify {
+            return of_plan;
+        }
+        // A state takes the place of the memory.
+        let ram = self.ram.or(of_plan.and_then(|of_plan| of_plan.ram)).filter(|_| self.state.is_none());
+        Some(VerificationOptions { ram, state: self.state.clone() })
     }
 
     fn pacing(&self) -> Option<Pacing> {

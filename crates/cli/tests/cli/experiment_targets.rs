@@ -111,6 +111,29 @@ fn model_targets_have_the_figures_of_their_simulation() {
 }
 
 #[test]
+fn keys_of_a_target_set_its_model_up_unless_the_experiment_has_them() {
+    let rest = "workloads = ['random,size=4KiB,read=100%,poisson=90/s']\nrequests = 200\nfigures = ['response_mean_ms']\n";
+    let means = |head: &str| -> Vec<f64> {
+        let bench = with(&format!("{head}\n{rest}"));
+        bench.write("f.toml", "[[fault]]\nkind = \"delay\"\nadd = \"20ms\"\n");
+        let document = bench.json(&["experiment", "e.toml"]);
+        let cells = document["cells"].as_array().unwrap().iter();
+        cells.map(|cell| cell["response_mean_ms_mean"].as_f64().unwrap()).collect()
+    };
+    let target =
+        |name: &str, keys: &str| format!("{{ name = '{name}', address = 'model:cheetah-36es', {keys} }}");
+    let keys =
+        ["scheduler = 'sptf'", "bare = true, faults = 'f.toml'", "fault = ['delay,add=20ms']", "set = {}"];
+    let [queued, bare, delayed, plain] =
+        keys.map(|keys| target("x", keys)).map(|one| means(&format!("targets = [{one}]"))[0]);
+    assert!(queued < plain && plain < delayed, "{queued} < {plain} < {delayed}");
+    assert!(bare > plain, "{bare} > {plain}: the file of faults is found beside the experiment");
+    let both = [target("queued", keys[0]), target("plain", keys[3])].join(", ");
+    assert_eq!(means(&format!("targets = [{both}]\nschedulers = ['sptf']")), [queued, queued]);
+    assert_eq!(means(&format!("targets = [{both}]\nschedulers = ['fcfs']")), [plain, plain]);
+}
+
+#[test]
 fn figures_are_those_of_bench_and_of_each_operation() {
     let names =
         ["mib_per_second", "service_p50_ms", "read.response_p99_ms", "write.requests", "statuses.timeout"];

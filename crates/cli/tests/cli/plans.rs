@@ -192,6 +192,10 @@ fn mistakes_in_plans_name_line_key_value_and_what_is_allowed() {
     let bench = Bench::new();
     let stream = "[[phases.streams]]\nworkload = \"random,closed=1\"\n";
     let plan = |text: &str| format!("target = \"null\"\n[[phases]]\n{text}\n{stream}");
+    let open = |text: &str| plan(text).replace("closed=1", "poisson=50/s");
+    let disk = |address: &str, text: &str| {
+        format!("[targets.x]\naddress = \"{address}\"\n{text}\n[[phases]]\n{stream}target = \"x\"\n")
+    };
     for (text, parts) in [
         (plan("duration = 5"), &["plan.toml, line 3: phases[0].duration: integer `5`", "8.5ms"][..]),
         (plan("durations = \"5s\""), &["line 3", "unknown key `durations`; did you mean `duration`?"]),
@@ -239,6 +243,43 @@ fn mistakes_in_plans_name_line_key_value_and_what_is_allowed() {
             &["`null` and `model:constant`", "virtual time"],
         ),
         ("phases = []\n".to_owned(), &["phases", "1"]),
+        (
+            plan("rates = [\"50%\"]"),
+            &["line 3: phases[0].rates: `random,closed=1` has no rate", "poisson=100/s"],
+        ),
+        (open("rates = [\"50%\", \"50%\"]"), &["line 3: phases[0].rates: 50% is there twice"]),
+        (open("rates = [\"fast\"]"), &["line 3: phases[0].rates[0]: `fast` is no rate", "such as 50%"]),
+        (
+            open("rates = [\"50%\"]") + stream,
+            &["line 3: phases[0].rates: the phase has 2 streams", "a phase of their own"],
+        ),
+        (open("find_rate = \"response_p98_ms<=5\""), &["line 3: phases[0].find_rate", "did you mean"]),
+        (
+            open("find_rate = \"response_p99_ms<=5\"\nrates = [\"50%\"]"),
+            &["phases[0].find_rate: stands beside `rates`"],
+        ),
+        (
+            format!("repetitions = 2\n{}", open("find_rate = \"response_p99_ms<=5\"")),
+            &["phases[0].find_rate: a search is not repeated", "remove `repetitions`"],
+        ),
+        (
+            format!("{}[[phases]]\n{stream}", open("find_rate = \"response_p99_ms<=5\"")),
+            &[
+                "phases[0].find_rate: is for a plan of one phase, and this one has 2",
+                "a plan of this phase alone",
+            ],
+        ),
+        (
+            format!("ram = \"1MiB\"\n{}", plan("")),
+            &["line 1: ram: is the memory for `verify`", "verify = true"],
+        ),
+        (format!("verify = true\n{}", plan("")), &["`null` carries no data", "(`verify` in a plan)"]),
+        (disk("model:constant", "depth = 4"), &["line 3: targets.x.depth", "scheduler = \"fcfs\""]),
+        (
+            disk("model:constant", "fault = [\"dely,add=20ms\"]"),
+            &["line 3: targets.x.fault[0]: unknown kind or preset `dely`; did you mean `delay`?"],
+        ),
+        (disk("null", "bare = true"), &["set up a model, and `null` is none", "model:DEVICE"]),
     ] {
         bench.write("plan.toml", &text);
         let run = bench.run(&["bench", "plan.toml"]);
@@ -249,7 +290,7 @@ fn mistakes_in_plans_name_line_key_value_and_what_is_allowed() {
     }
     bench.write("plan.toml", plan("requests = 10"));
     bench.run(&["bench", "plan.toml", "--threads", "2"]).fails(&["--threads: `plan.toml` is a plan"]);
-    bench.run(&["bench", "plan.toml", "--set", "a=b"]).fails(&["--set", "is a plan"]);
+    bench.run(&["bench", "plan.toml", "--set", "a=b"]).fails(&["--set", "is a plan", "as a key of the plan"]);
     bench.run(&["bench", "plan.txt"]).fails(&["has no workload", ".toml"]);
     bench.run(&["bench", "absent.toml"]).fails(&["absent.toml: cannot be read"]);
 }
@@ -281,4 +322,97 @@ fn plan_on_an_emulated_device_has_the_figures_of_its_model() {
             assert!(!is_trusted || (0.8..1.25).contains(&ratio), "{phase}: {key}: {ratio}");
         }
     }
+}
+
+#[test]
+fn plan_sets_a_model_up_and_changes_its_rate_as_the_command_does() {
+    let bench = Bench::new();
+    bench.write("faults.toml", "[[fault]]\nkind = \"delay\"\nadd = \"4ms\"\nprobability = \"30%\"\n");
+    let load = "random,size=4KiB,read=60%,poisson=80/s";
+    let keys = [
+        "bare = true\nscheduler = \"sptf\"\nfault = [\"delay,add=20ms,probability=10%\"]",
+        "set = { \"queue.depth\" = \"4\" }\nscheduler = \"look\"\ndepth = 3\nfaults = \"faults.toml\"",
+    ];
+    let options: [&[&str]; 2] = [
+        &["--bare", "--scheduler", "sptf", "--fault", "delay,add=20ms,probability=10%"],
+        &["--set", "queue.depth=4", "--scheduler", "look", "--depth", "3", "--faults", "faults.toml"],
+    ];
+    for (keys, options) in keys.into_iter().zip(options) {
+        let line = ["bench", "model:cheetah-36es", "-w", load, "--requests", "300", "--rates", "50%,110/s"];
+        let of_command = bench.json(&[&line, options].concat());
+        bench.write(
+            "plan.toml",
+            format!(
+                "[targets.disk]\naddress = \"model:cheetah-36es\"\n{keys}\n[[phases]]\nrequests = 300\n\
+                 rates = [\"50%\", \"110/s\"]\n[[phases.streams]]\ntarget = \"disk\"\nworkload = \"{load}\"\n"
+            ),
+        );
+        let of_plan = bench.json(&["bench", "plan.toml"]);
+        let figures = |of: &Value| {
+            let phases = of["phases"].as_array().unwrap().iter();
+            phases
+                .map(|phase| {
+                    ["phase", "offered_per_second", "response_mean_ms"].map(|key| phase[key].clone())
+                })
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(figures(&of_plan), figures(&of_command), "{keys}");
+        assert_eq!(figures(&of_plan)[1][1], 110.0);
+        let plain = bench.json(&line);
+        assert_ne!(figures(&of_plan), figures(&plain), "{keys}: the setup changes the model");
+    }
+}
+
+#[test]
+fn rates_of_a_named_phase_stand_between_the_other_phases() {
+    let bench = Bench::new();
+    let stream = "[[phases.streams]]\nworkload = \"random,size=4KiB,read=100%,poisson=40/s\"\n";
+    let phase = |keys: &str| format!("[[phases]]\nrequests = 50\n{keys}\n{stream}");
+    let plan =
+        ["name = \"fill\"", "name = \"curve\"\nrates = [\"25%\", \"2000/min\"]", ""].map(phase).concat();
+    bench.write("plan.toml", format!("target = \"model:exponential\"\n{plan}"));
+    let figures = bench.json(&["bench", "plan.toml"]);
+    let phases = figures["phases"].as_array().unwrap();
+    let names: Vec<&str> = phases.iter().map(|phase| phase["phase"].as_str().unwrap()).collect();
+    assert_eq!(names, ["fill", "curve 25%", "curve 33.333333/s", "3"]);
+}
+
+#[test]
+fn plan_finds_the_rate_that_the_command_finds() {
+    let bench = Bench::new();
+    let load = "random,read=100%,size=4KiB,poisson=50/s";
+    bench.write(
+        "plan.toml",
+        format!(
+            "target = \"model:exponential\"\n[[phases]]\nrequests = 2000\nfind_rate = \"response_mean_ms<=20\"\n\
+             [[phases.streams]]\nworkload = \"{load}\"\n"
+        ),
+    );
+    let line = ["model:exponential", "-w", load, "--requests", "2000", "--find-rate", "response_mean_ms<=20"];
+    let (plan, command) =
+        (bench.json(&["bench", "plan.toml"]), bench.json(&[&["bench"], &line[..]].concat()));
+    assert!(command["found_rate"]["arrivals_per_s"].as_f64() > Some(0.0), "{command:#}");
+    assert_eq!(plan["found_rate"], command["found_rate"]);
+    bench.run(&["bench", "plan.toml", "--repeat", "2"]).fails(&["a search is not repeated"]);
+}
+
+#[test]
+fn plan_is_verified_and_so_is_its_rerun() {
+    let bench = Bench::new();
+    bench.write(
+        "plan.toml",
+        "verify = true\nram = \"1MiB\"\n[targets.w]\naddress = \"psync:w.img\"\ncreate = \"1MiB\"\nbuffered = true\n\
+         [[phases]]\nrequests = 300\n[[phases.streams]]\ntarget = \"w\"\nworkload = \"random,size=4KiB,read=50%,closed=1\"\n",
+    );
+    bench.run(&["bench", "plan.toml", "-o", "run"]).done();
+    bench.run(&["bench", "rerun", "run"]).done();
+    for folder in ["run", "run-rerun-1"] {
+        let document: Value = serde_json::from_slice(&bench.read(&format!("{folder}/run.json"))).unwrap();
+        let verification = &document["verification"];
+        assert!(verification["checked_blocks"].as_u64() > Some(0), "{folder}: {verification:#}");
+        assert_eq!(document["run"]["plan"]["verification"]["ram"], "1MiB", "{folder}");
+    }
+    // A state is of one run, so it is an option.
+    bench.run(&["bench", "plan.toml", "--verify", "--state", "state"]).done();
+    assert!(bench.path("state").exists());
 }

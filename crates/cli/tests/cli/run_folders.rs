@@ -140,7 +140,19 @@ fn rerun_of_every_kind_of_run_gives_the_same_figures() {
     bench.write("faults.toml", "[[fault]]\nkind = \"delay\"\nadd = \"4ms\"\nprobability = \"3%\"\n");
     bench.write("job.fio", "[global]\nsize=1m\nbsrange=512-4k\n[a]\nrw=randrw\nrwmixread=30\n[b]\nstonewall\nrw=read\nrate_iops=77\n");
     let disk = "model:cheetah-36es";
-    let runs: [&[&str]; 6] = [
+    let stream =
+        "[[phases.streams]]\nworkload = \"random,size=4KiB,read=100%,poisson=50/s\"\ntarget = \"disk\"\n";
+    let disk_with = |keys: &str, phase: &str| {
+        format!(
+            "[targets.disk]\naddress = \"model:cheetah-36es\"\n{keys}\n[[phases]]\nrequests = 200\n{phase}\n{stream}"
+        )
+    };
+    let fault = "bare = true\nscheduler = \"sptf\"\nfault = [\"delay,add=20ms,probability=10%\"]";
+    bench.write("curve.toml", disk_with(fault, "rates = [\"33.3%\", \"90%\"]"));
+    bench.write("search.toml", disk_with("faults = \"faults.toml\"", "find_rate = \"response_mean_ms<=30\""));
+    let runs: [&[&str]; 8] = [
+        &["curve.toml"],
+        &["search.toml"],
         &["plan.toml", "--repeat", "2"],
         &[disk, "-w", "t.csv", "--scaled", "1.37", "--requests", "150", "--faults", "faults.toml"],
         &[

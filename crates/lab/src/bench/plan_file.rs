@@ -14,6 +14,8 @@ use seeklab_bench::{IoPriority, Late, Ramp, SteadyFigure, SteadyRule, WriteData}
 use seeklab_core::description::schema::{check_ranges, schema_of};
 use seeklab_core::description::{self, reference, reference_tables};
 use seeklab_core::{ByteSize, DescriptionError, Duration, Mistake, Seed};
+use seeklab_devices::fault::FaultParameters;
+use seeklab_devices::scheduler::SchedulerSpec;
 use seeklab_emulator::clock::Pacing;
 use seeklab_traces::Setting;
 use seeklab_workloads::{Retries, WorkloadSpec};
@@ -21,8 +23,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::options::{BenchOptions, ExpectedDevice, PhaseOptions, StreamLoad, StreamOptions, TargetChoice};
-use crate::devices::Setup;
+use super::rates::{self, OfferedRate};
+use super::verification::VerificationOptions;
+use crate::devices::{Faults, Setup};
 use crate::entry::Entry;
+use crate::estimate::Bound;
 use crate::failure::Failure;
 use crate::workload::{WorkloadOptions, describe, from_spec, relative_to};
 
@@ -69,6 +74,12 @@ struct PlanFile {
     /// Processes whose counters are read, too: their names, or their numbers as text.
     #[serde(default)]
     watch: Vec<String>,
+    /// Check that every read returns what was written, and stamp every write for it, in all phases and on all targets.
+    #[serde(default)]
+    verify: bool,
+    /// Memory for `verify`, which needs 8 bytes per block. Beyond it, a temporary file is used [default: 1GiB].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ram: Option<ByteSize>,
 }
 
 const fn one() -> u64 {
@@ -103,6 +114,24 @@ pub(crate) struct TargetTable {
     /// Parameters of a model that override those of its description, such as `{ rpm = "15000rpm" }`.
     #[serde(default)]
     set: BTreeMap<String, String>,
+    /// Leave out everything but the mechanics of a disk model: overheads, buffer and bus. Before `set`.
+    #[serde(default)]
+    bare: bool,
+    /// Scheduler of the host's queue in front of a model [default: fcfs, as deep as the model's own queue].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = &"sptf")]
+    scheduler: Option<SchedulerSpec>,
+    /// Requests that the host lets a model hold at a time, with `scheduler` [default: 1].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1), extend("x-unit" = "requests"))]
+    depth: Option<u32>,
+    /// Faults of a model, on one line each: a kind or preset, then its keys. `seeklab faults` lists them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-example" = "delay,add=20ms,probability=1%"))]
+    fault: Vec<String>,
+    /// TOML file with faults of a model as a list of tables `fault`, before those of the key `fault`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    faults: Option<String>,
     /// Go through the page cache of this machine.
     #[serde(default)]
     buffered: bool,
@@ -172,6 +201,14 @@ struct PhaseTable {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1), extend("x-unit" = "requests"))]
     ramp_requests: Option<u64>,
+    /// Rates of the only stream, a phase for each: shares of its rate such as `50%`, or rates such as `500/s`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-example" = "50%"))]
+    rates: Vec<String>,
+    /// Find the highest rate of the only stream of the only phase at which a figure keeps a bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = &"response_p99_ms<=20")]
+    find_rate: Option<String>,
     /// Streams, which run at the same time [default: `streams` of the plan].
     #[serde(default)]
     streams: Vec<StreamTable>,
@@ -331,6 +368,14 @@ impl Reading<'_> {
         error.located(self.text).within(self.label).into()
     }
 
+    /// The failure with the line of `key`, which it is about.
+    fn at(&self, key: &str, failure: Failure) -> Failure {
+        match description::line_of(self.text, key) {
+            Some(line) => failure.context(format!("{}, line {line}", self.label)).at_line(Some(line)),
+            None => failure.context(self.label),
+        }
+    }
+
     fn plan(&self, overrides: &PlanOverrides, inputs: Vec<PathBuf>) -> Result<BenchOptions, Failure> {
         let read = || -> Result<PlanFile, DescriptionError> {
             let file: PlanFile = description::read(&description::parse(self.text)?)?;
@@ -347,7 +392,10 @@ impl Reading<'_> {
             }
             None => {
                 for (name, table) in file.targets {
-                    targets.add(name, table.into());
+                    let choice = table.choice(self.folder);
+                    let choice =
+                        choice.map_err(|error| self.place(error.under(&format!("targets.{name}"))))?;
+                    targets.add(name, choice);
                 }
                 file.target
             }
@@ -364,7 +412,13 @@ impl Reading<'_> {
         }
         let counters = (file.counters.is_some() || !watch.is_empty())
             .then(|| CounterOptions { interval: file.counters.unwrap_or(Duration::from_s(1)), watch });
-        let mut phases = Vec::new();
+        let verification = file.verify.then_some(VerificationOptions { ram: file.ram, state: None });
+        if file.ram.is_some() && !file.verify {
+            let error = DescriptionError::invalid("ram", "is the memory for `verify`, which is not set");
+            return Err(self.place(error.hint("write verify = true, or remove the key")));
+        }
+        let phase_count = file.phases.len();
+        let (mut phases, mut find_rate) = (Vec::new(), None);
         for (index, mut table) in file.phases.into_iter().enumerate() {
             let key = format!("phases[{index}]");
             let (streams_key, streams) = match std::mem::take(&mut table.streams) {
@@ -383,7 +437,43 @@ impl Reading<'_> {
             }
             check_names(&streams_key, "stream", read.iter().map(|stream| stream.name.as_str()))
                 .map_err(|error| self.place(error))?;
-            phases.push(phase(table, index, read, interval).map_err(|error| self.place(error.under(&key)))?);
+            let (rates, bound) = (std::mem::take(&mut table.rates), table.find_rate.take());
+            let is_named = table.name.is_some();
+            let phase = phase(table, index, read, interval).map_err(|error| self.place(error.under(&key)))?;
+            if let Some(bound) = bound {
+                let at = format!("{key}.find_rate");
+                let error = |problem: String| self.place(DescriptionError::invalid(at.as_str(), problem));
+                if !rates.is_empty() {
+                    return Err(error("stands beside `rates`".to_owned()).hint("remove one of them"));
+                }
+                if phase_count > 1 {
+                    let problem = format!("is for a plan of one phase, and this one has {phase_count}");
+                    return Err(error(problem).hint(
+                        "write a plan of this phase alone, and measure the others by a plan of their own before or behind it",
+                    ));
+                }
+                let is_repeated = overrides.repetitions.unwrap_or(file.repetitions) > 1;
+                if is_repeated {
+                    return Err(error("a search is not repeated".to_owned())
+                        .hint("remove `repetitions`, and repeat a plan at the rate that is found"));
+                }
+                find_rate = Some(bound.parse::<Bound>().map_err(error)?);
+                rates::rate_of(&phase).map_err(|failure| self.at(&at, failure.context(&at)))?;
+            }
+            if rates.is_empty() {
+                phases.push(phase);
+                continue;
+            }
+            let at = format!("{key}.rates");
+            let read = |(number, text): (usize, &String)| {
+                text.parse::<OfferedRate>().map_err(|problem| {
+                    self.place(DescriptionError::invalid(format!("{at}[{number}]"), problem))
+                })
+            };
+            let rates = rates.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
+            let prefix = (is_named || phase_count > 1).then(|| phase.name.clone());
+            let curve = rates::curve(&phase, &rates, prefix.as_deref());
+            phases.extend(curve.map_err(|failure| self.at(&at, failure.context(&at)))?);
         }
         check_names("phases", "phase", phases.iter().map(|phase: &PhaseOptions| phase.name.as_str()))
             .map_err(|error| self.place(error))?;
@@ -398,7 +488,8 @@ impl Reading<'_> {
             targets: targets.choices,
             phases,
             repetitions: overrides.repetitions.unwrap_or(file.repetitions),
-            find_rate: None,
+            find_rate,
+            verification,
             seed: overrides.seed.unwrap_or(Seed(file.seed)),
             pacing: overrides.pacing.unwrap_or(match file.pacing {
                 PacingName::Exact => Pacing::Exact,
@@ -442,10 +533,7 @@ impl Reading<'_> {
             return Err(wrong("retry_after", &problem, "write for example \"10ms\""));
         }
         let at = format!("{key}.workload");
-        let located = |failure: Failure| match description::line_of(self.text, &at) {
-            Some(line) => failure.context(format!("{}, line {line}", self.label)).at_line(Some(line)),
-            None => failure.context(self.label),
-        };
+        let located = |failure: Failure| self.at(&at, failure);
         let (name, spec) = match table.workload {
             Entry::Text(text) => {
                 let spec = describe(&text, self.folder, &at).map_err(located)?;
@@ -579,17 +667,48 @@ fn check_names<'a>(
     }
 }
 
-impl From<TargetTable> for TargetChoice {
-    fn from(table: TargetTable) -> Self {
-        let TargetTable { address, set, buffered, poll, create, serial, capacity } = table;
+impl TargetTable {
+    /// The target, whose file of faults is looked for in `folder`.
+    ///
+    /// # Errors
+    /// A fault that is none, or a depth without a scheduler.
+    pub(crate) fn choice(self, folder: &Path) -> Result<TargetChoice, DescriptionError> {
+        let Self {
+            address,
+            set,
+            bare,
+            scheduler,
+            depth,
+            fault,
+            faults,
+            buffered,
+            poll,
+            create,
+            serial,
+            capacity,
+        } = self;
+        if depth.is_some() && scheduler.is_none() {
+            return Err(DescriptionError::invalid(
+                "depth",
+                "is of the queue of a scheduler, and there is none",
+            )
+            .hint("write for example scheduler = \"fcfs\""));
+        }
+        for (index, line) in fault.iter().enumerate() {
+            FaultParameters::from_line(line).map_err(|error| error.under(&format!("fault[{index}]")))?;
+        }
+        let setup = Setup {
+            bare,
+            overrides: set.into_iter().map(|(key, value)| format!("{key}={value}")).collect(),
+            faults: Faults { file: faults.map(|file| folder.join(file)), lines: fault },
+            queue: scheduler.map(|scheduler| (scheduler, depth.unwrap_or(1) as usize)),
+        };
         let polling = Polling {
             submission: poll.contains(&PollName::Submission),
             completion: poll.contains(&PollName::Completion),
         };
-        let overrides = set.into_iter().map(|(key, value)| format!("{key}={value}")).collect();
-        let setup = Setup { overrides, ..Setup::default() };
         let expected = ExpectedDevice { serial, capacity };
-        Self { address, setup, buffered, drops_pages: false, polling, create, expected }
+        Ok(TargetChoice { address, setup, buffered, drops_pages: false, polling, create, expected })
     }
 }
 

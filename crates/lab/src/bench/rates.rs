@@ -1,8 +1,8 @@
 //! Offered rates of an open load: a list of them, one phase each, or the highest that a bound allows.
 //!
 //! ```text
-//! --rates 10%,50%,90%     phase "10%" ─▶ phase "50%" ─▶ phase "90%" ─▶ response curve
-//! --find-rate BOUND       rate holds: × 2 … until it does not ─▶ halve the interval ─▶ FoundRate
+//! rates 10%, 50%, 90%     phase "10%" ─▶ phase "50%" ─▶ phase "90%" ─▶ response curve
+//! find_rate BOUND         rate holds: × 2 … until it does not ─▶ halve the interval ─▶ FoundRate
 //! ```
 //! # Scope and limits
 //! Every trial draws from the same seed and begins with a model at rest, so trials of a model differ by their rate alone. A
@@ -57,8 +57,8 @@ impl FromStr for OfferedRate {
                 Ok(share) if share.is_finite() && share > 0.0 => Ok(Self::Share(share / 100.0)),
                 _ => Err(format!("`{text}` is no share above 0 (hint: write for example 50%)")),
             },
-            None => text.parse::<Rate>().map(|rate| Self::PerSecond(rate.as_per_s())).map_err(|error| {
-                format!("{error} (hint: write a share of the workload's rate such as 50%, or a rate such as 500/s)")
+            None => text.parse::<Rate>().map(|rate| Self::PerSecond(rate.as_per_s())).map_err(|_| {
+                format!("`{text}` is no rate (hint: write a share of the workload's rate such as 50%, or a rate such as 500/s)")
             }),
         }
     }
@@ -101,18 +101,20 @@ pub struct TrialFigures {
     pub holds: bool,
 }
 
-/// Rate of the only stream of the only phase.
+/// Rate of the only stream of a phase, per second.
 ///
 /// # Errors
-/// Several streams or phases, or a load without a rate.
-fn rate_of(options: &BenchOptions, option: &str) -> Result<f64, Failure> {
-    if !options.is_one_stream() {
-        return Err(Failure::new(format!("{option}: the plan has several streams or phases"))
-            .hint("name a target and its --workload"));
-    }
-    let stream = &options.phases[0].streams[0];
+/// Several streams, or a load without a rate.
+pub(super) fn rate_of(phase: &PhaseOptions) -> Result<f64, Failure> {
+    let [stream] = phase.streams.as_slice() else {
+        return Err(Failure::new(format!(
+            "the phase has {} streams, and a rate is of one",
+            phase.streams.len()
+        ))
+        .hint("write the other streams into a phase of their own"));
+    };
     offered_per_s(stream).ok_or_else(|| {
-        Failure::new(format!("{option}: `{}` has no rate of arrivals", stream.workload.name()))
+        Failure::new(format!("`{}` has no rate of arrivals", stream.workload.name()))
             .hint("choose a synthetic open load, for example poisson=100/s")
     })
 }
@@ -141,25 +143,46 @@ fn at_rate(phase: &PhaseOptions, name: String, per_s: f64) -> Option<PhaseOption
     Some(phase)
 }
 
-/// The options with a phase for each rate.
+/// A phase for each rate, named by the rate behind `prefix`.
 ///
 /// # Errors
-/// Several streams or phases, a load without a rate, or rates that are there twice or out of range.
-pub fn with_rates(options: BenchOptions, rates: &[OfferedRate]) -> Result<BenchOptions, Failure> {
-    let of_workload = rate_of(&options, "--rates")?;
+/// Several streams, a load without a rate, or rates that are there twice or out of range.
+pub(super) fn curve(
+    phase: &PhaseOptions,
+    rates: &[OfferedRate],
+    prefix: Option<&str>,
+) -> Result<Vec<PhaseOptions>, Failure> {
+    let of_workload = rate_of(phase)?;
     let mut phases: Vec<PhaseOptions> = Vec::new();
     for rate in rates {
-        let name = rate.to_string();
+        let name = prefix.map_or_else(|| rate.to_string(), |prefix| format!("{prefix} {rate}"));
         if phases.iter().any(|phase| phase.name == name) {
-            return Err(Failure::new(format!("--rates: {name} is there twice")));
+            return Err(Failure::new(format!("{rate} is there twice")).hint("remove one of them"));
         }
-        let phase = at_rate(&options.phases[0], name.clone(), rate.per_s(of_workload)).ok_or_else(|| {
+        phases.push(at_rate(phase, name, rate.per_s(of_workload)).ok_or_else(|| {
             let [min, max] = [Rate::MIN, Rate::MAX].map(Rate::as_per_s);
-            Failure::new(format!("--rates: {name} is out of range"))
-                .hint(format!("{min}/s to {max}/s are allowed"))
-        })?;
-        phases.push(phase);
+            Failure::new(format!("{rate} is out of range")).hint(format!("{min}/s to {max}/s are allowed"))
+        })?);
     }
+    Ok(phases)
+}
+
+/// The only phase of a plan.
+fn only_phase(options: &BenchOptions) -> Result<&PhaseOptions, Failure> {
+    match options.phases.as_slice() {
+        [phase] => Ok(phase),
+        phases => Err(Failure::new(format!("is for one phase, and there are {}", phases.len()))
+            .hint("measure the other phases in a plan of their own")),
+    }
+}
+
+/// The options of one phase with a phase for each rate in its place.
+///
+/// # Errors
+/// Several phases or streams, a load without a rate, or rates that are there twice or out of range.
+pub fn with_rates(options: BenchOptions, rates: &[OfferedRate]) -> Result<BenchOptions, Failure> {
+    let phases = only_phase(&options).and_then(|phase| curve(phase, rates, None));
+    let phases = phases.map_err(|failure| failure.context("--rates"))?;
     Ok(BenchOptions { phases, ..options })
 }
 
@@ -194,7 +217,8 @@ impl RateSearch {
     /// # Errors
     /// Options that do not go with it.
     pub(super) fn new(options: &BenchOptions, bound: Bound) -> Result<Self, Failure> {
-        let next = rate_of(options, "--find-rate")?;
+        let next = only_phase(options).and_then(rate_of);
+        let next = next.map_err(|failure| failure.context("--find-rate"))?;
         if bound.figure() == "utilisation_pct" {
             return Err(Failure::new(format!("--find-rate {bound}: a measurement has no utilisation"))
                 .hint("bound a response time or outstanding_mean"));

@@ -440,9 +440,9 @@ fn device(choice: &TargetChoice, kind: &TargetKind, address: &str) -> Result<Opt
         return resolve(address, &choice.setup).map(Some);
     }
     let Setup { bare, overrides, faults, queue } = &choice.setup;
-    let is_set_up = *bare || !overrides.is_empty() || queue.is_some();
-    if is_set_up || faults.file.is_some() || !faults.lines.is_empty() {
-        let problem = "--bare, --set, --fault, --faults and --scheduler set up a model";
+    if *bare || !overrides.is_empty() || queue.is_some() || faults.is_some() {
+        let problem =
+            "--bare, --set, --fault, --faults and --scheduler, and those keys of a plan, set up a model";
         return Err(Failure::new(format!("{problem}, and `{}` is none", choice.address))
             .hint("write model:DEVICE to measure a model in virtual time, or emulate:DEVICE in real time"));
     }

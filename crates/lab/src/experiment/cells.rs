@@ -222,9 +222,13 @@ impl<'a> Combination<'a> {
             let given = self.given(false);
             let overrides = given.iter().map(|(name, value)| format!("{name}={}", text_of(value)));
             choice.setup.overrides.extend(overrides);
-            choice.setup.bare = spec.bare;
-            choice.setup.faults = spec.faults.clone();
-            choice.setup.queue = spec.schedulers[self.indices[2]].map(|scheduler| (scheduler, spec.depth));
+            // Keys of the experiment take the place of those of its targets.
+            choice.setup.bare |= spec.bare;
+            if spec.faults.is_some() {
+                choice.setup.faults = spec.faults.clone();
+            }
+            let queue = spec.schedulers[self.indices[2]].map(|scheduler| (scheduler, spec.depth));
+            choice.setup.queue = queue.or(choice.setup.queue);
             choice
         });
         match workload {

@@ -148,7 +148,7 @@ impl Spec {
             Ok(file)
         };
         let file = read().map_err(|error| source.place(error))?;
-        let targets = targets::read(file.targets.as_deref().unwrap_or_default(), &source)?;
+        let targets = targets::read(file.targets.as_deref().unwrap_or_default(), &source, &folder)?;
         keys::check_models(&file, &targets).map_err(|error| source.place(error))?;
         let devices = read_devices(file.devices.unwrap_or_default(), &source, &folder)?;
         let mut workloads = read_workloads(file.workloads.unwrap_or_default(), &source, &folder, &devices)?;

@@ -25,15 +25,15 @@ pub(super) struct NamedPlan {
     pub(super) options: BenchOptions,
 }
 
-/// Reads the list `targets`.
-pub(super) fn read(entries: &[Entry], source: &Source) -> Result<Vec<NamedTarget>, Failure> {
+/// Reads the list `targets`, whose files of faults are looked for in `folder`.
+pub(super) fn read(entries: &[Entry], source: &Source, folder: &Path) -> Result<Vec<NamedTarget>, Failure> {
     let mut targets: Vec<NamedTarget> = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
         let key = format!("targets[{index}]");
         let target = match entry {
             Entry::Text(address) => NamedTarget { name: address.clone(), choice: TargetChoice::at(address) },
             Entry::Table(table) => {
-                read_table(table.clone()).map_err(|error| source.place(error.under(&key)))?
+                read_table(table.clone(), folder).map_err(|error| source.place(error.under(&key)))?
             }
         };
         if targets.iter().any(|other| other.name == target.name) {
@@ -44,7 +44,7 @@ pub(super) fn read(entries: &[Entry], source: &Source) -> Result<Vec<NamedTarget
     Ok(targets)
 }
 
-fn read_table(mut table: Table) -> Result<NamedTarget, DescriptionError> {
+fn read_table(mut table: Table, folder: &Path) -> Result<NamedTarget, DescriptionError> {
     let name = match table.remove("name") {
         None => None,
         Some(Value::String(name)) => Some(name),
@@ -53,7 +53,7 @@ fn read_table(mut table: Table) -> Result<NamedTarget, DescriptionError> {
         }
     };
     let target: TargetTable = description::read_beside(&table, &["name"])?;
-    let choice = TargetChoice::from(target);
+    let choice = target.choice(folder)?;
     Ok(NamedTarget { name: name.unwrap_or_else(|| choice.address.clone()), choice })
 }
 

@@ -29,8 +29,12 @@ fn plan_is_composed_run_watched_and_compared_in_a_browser() {
     let schema = seeklab_lab::bench::plan_document();
     let declared = schema["properties"]["phases"]["items"]["properties"].as_object().unwrap();
     for key in declared.keys().filter(|key| *key != "streams") {
-        let name = json!(format!("phases[0].{key}"));
-        assert!(keys.as_array().unwrap().contains(&name), "{key} is missing among {keys}");
+        // A list of texts has a button for its next one.
+        let names = [format!("phases[0].{key}"), format!("phases[0].{key}-add")].map(|name| json!(name));
+        assert!(
+            keys.as_array().unwrap().iter().any(|name| names.contains(name)),
+            "{key} is missing among {keys}"
+        );
     }
 
     // Form to text.
@@ -40,6 +44,19 @@ fn plan_is_composed_run_watched_and_compared_in_a_browser() {
     browser.wait(TOML, |toml| toml.as_str().unwrap().matches("[[phases.streams]]").count() == 2);
     browser.click("#form [name='phases[0].streams[1]-remove']");
     browser.wait(TOML, |toml| toml.as_str().unwrap().matches("[[phases.streams]]").count() == 1);
+
+    browser.script("document.querySelectorAll('#form details').forEach((one) => { one.open = true; });");
+    browser.click("#form [name='watch-add']");
+    browser.fill("#form [name='watch[0]']", "postgres");
+    browser.wait(TOML, |toml| toml.as_str().unwrap().contains("watch = [\"postgres\"]"));
+    browser.script("document.querySelectorAll('#form details').forEach((one) => { one.open = true; });");
+    browser.click("#form [name='watch[0]-remove']");
+    browser.wait(TOML, |toml| !toml.as_str().unwrap().contains("watch"));
+    browser.script("document.querySelectorAll('#form details').forEach((one) => { one.open = true; });");
+    browser.click("#form [name='verify']");
+    browser.wait(TOML, |toml| toml.as_str().unwrap().contains("verify = true"));
+    browser.click("#form [name='verify']");
+    browser.wait(TOML, |toml| !toml.as_str().unwrap().contains("verify"));
 
     // Text to form, with the line of a mistake.
     browser.fill("#toml", &format!("{}threds = 2\n", text(&browser)));

@@ -36,6 +36,37 @@ fn target_is_overwritten_with_its_name_typed_again_only() {
 }
 
 #[test]
+fn plan_with_verify_is_verified_and_so_is_its_rerun() {
+    let server = Server::new();
+    let path = server.folder.path().join("disk.img");
+    fs::write(&path, vec![7; 1 << 20]).unwrap();
+    let name = path.display().to_string();
+    // As the form sends it.
+    let form = json!({
+        "verify": true,
+        "ram": "1MiB",
+        "targets": { "disk": { "address": format!("psync:{name}"), "buffered": true } },
+        "phases": [{ "requests": 300, "streams": [
+            { "target": "disk", "workload": "random,size=4KiB,read=50%,closed=1" },
+        ] }],
+    });
+    let (status, written) = server.post("api/write", &json!({ "plan": form }));
+    assert_eq!((status, &written["problem"]), (200, &Value::Null), "{written}");
+    let name = format!("psync:{name}");
+    let first = server.start(written["toml"].as_str().unwrap(), &[&name]);
+    assert_eq!(server.end_of_run()["end"], "done");
+    let (status, answer) = server.post("api/rerun", &json!({ "run": first, "destroy": [name] }));
+    assert_eq!(status, 202, "{answer}");
+    assert_eq!(server.end_of_run()["end"], "done");
+    for id in [first.as_str(), answer["id"].as_str().unwrap()] {
+        let text = fs::read(server.runs().join(id).join("run.json")).unwrap();
+        let document: Value = serde_json::from_slice(&text).unwrap();
+        let verification = &document["verification"];
+        assert!(verification["checked_blocks"].as_u64() > Some(0), "{id}: {verification:#}");
+    }
+}
+
+#[test]
 fn saved_runs_are_listed_opened_and_laid_over_each_other() {
     let server = Server::new();
     assert_eq!(server.document("api/runs")["runs"], json!([]));
