@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     seeklab_lab::crates::stage::run_if_inside();
     // Ends the process if the shell asks for completions.
     CompleteEnv::with_factory(Arguments::command).complete();
-    let measuring = match Measuring::of_this_process() {
+    let measuring = match signals::survive_file_size_limit().and_then(|()| Measuring::of_this_process()) {
         Ok(measuring) => measuring,
         Err(failure) => {
             tell(&message(&failure));

@@ -1,4 +1,4 @@
-//! The signals that end a run in order: SIGINT, SIGTERM and SIGHUP.
+//! The signals that end a run in order: SIGINT, SIGTERM and SIGHUP. And the one that ends none: SIGXFSZ.
 //!
 //! A signal that is ignored when the program starts stays ignored: `nohup` ignores SIGHUP, and a shell without
 //! job control ignores SIGINT for its background jobs. The others still end the run.
@@ -11,10 +11,11 @@
 //! `nohup(1)`, `signal(7)`, `proc_pid_status(5)`.
 
 use std::fs;
+use std::sync::Arc;
 use std::thread;
 
 use seeklab_lab::failure::Failure;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 /// Calls `act` for each signal from now on, on a thread of its own.
@@ -29,6 +30,16 @@ pub(crate) fn on_signal(mut act: impl FnMut() + Send + 'static) -> Result<(), Fa
     let react = move || signals.forever().for_each(|_| act());
     thread::Builder::new().name("signals".to_owned()).spawn(react).map_err(refused)?;
     Ok(())
+}
+
+/// Makes a write beyond the size that files may have (`ulimit -f`) fail as any other write. Without a handler, the kernel ends the
+/// process. Programs that this one starts have the default again.
+///
+/// # Errors
+/// If the operating system refuses a handler.
+pub(crate) fn survive_file_size_limit() -> Result<(), Failure> {
+    let registered = signal_hook::flag::register(SIGXFSZ, Arc::default());
+    registered.map(drop).map_err(|error| Failure::from(error).context("SIGXFSZ cannot be handled"))
 }
 
 /// A set of signals, as the kernel prints it: bit 0 is signal 1.

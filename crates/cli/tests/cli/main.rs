@@ -24,6 +24,7 @@ mod fifos;
 mod fio_jobs;
 mod fio_output;
 mod fitted_range;
+mod full_disks;
 mod hanging_servers;
 mod held_targets;
 mod host;

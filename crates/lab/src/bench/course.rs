@@ -5,6 +5,7 @@ use std::sync::mpsc::Receiver;
 use seeklab_bench::counters::Counters;
 use seeklab_bench::{Interval, Listener};
 use seeklab_core::{Duration, Instant, TraceRecord};
+use seeklab_files::PartFile;
 use seeklab_traces::{TraceError, TraceWriter};
 
 use super::figures::IntervalFigures;
@@ -24,7 +25,8 @@ pub(super) struct Course<'a> {
     listener: &'a mut dyn BenchListener,
     progress: Progress,
     trace: Option<Box<dyn TraceWriter>>,
-    write_error: Option<TraceError>,
+    /// Reason for which the trace is incomplete.
+    trace_failure: Option<Failure>,
     /// Begin of the phase from the begin of the run.
     from: Duration,
     /// Samples of the counters, as they come.
@@ -42,7 +44,17 @@ impl<'a> Course<'a> {
         let addresses: Vec<&str> = options.targets.iter().map(|target| target.address.as_str()).collect();
         let progress = session.figures(&addresses.join(", "));
         let from = Duration::ZERO;
-        Self { session, options, folder, listener, progress, trace: None, write_error: None, from, counters }
+        Self {
+            session,
+            options,
+            folder,
+            listener,
+            progress,
+            trace: None,
+            trace_failure: None,
+            from,
+            counters,
+        }
     }
 
     /// The run begins, with this trace.
@@ -70,12 +82,34 @@ impl<'a> Course<'a> {
     }
 
     /// Completes the trace; returns why it is incomplete.
-    pub(super) fn finish(self) -> Option<Failure> {
-        let completed = match self.write_error {
-            Some(error) => Err(error),
-            None => self.trace.map_or(Ok(()), |trace| trace.finish()),
-        };
-        completed.err().map(Failure::from)
+    pub(super) fn finish(mut self) -> Option<Failure> {
+        if let Some(trace) = self.trace.take() {
+            self.trace_failure = trace.finish().err().map(|error| self.incomplete(error));
+        }
+        self.trace_failure
+    }
+
+    /// Does something with the trace. The run goes on if that fails, without the trace.
+    fn with_trace(&mut self, act: impl FnOnce(&mut dyn TraceWriter) -> Result<(), TraceError>) {
+        let Some(error) = self.trace.as_mut().and_then(|trace| act(&mut **trace).err()) else { return };
+        // Its space is free for the results of the run.
+        self.trace = None;
+        let failure = self.incomplete(error);
+        self.session.warn(format!("{failure}; the run goes on, and its trace ends here"));
+        self.trace_failure = Some(failure);
+    }
+
+    /// Failure of the trace, with the way to the rows that it has.
+    fn incomplete(&self, error: TraceError) -> Failure {
+        let failure = Failure::from(error);
+        let part = self.options.record.as_deref().and_then(|path| PartFile::existing(path).ok().flatten());
+        match part {
+            Some(part) => failure.hint(format!(
+                "`seeklab trace convert {} OUTPUT` makes a trace of the requests until then",
+                part.path.display()
+            )),
+            None => failure,
+        }
     }
 }
 
@@ -91,23 +125,21 @@ impl Listener for Course<'_> {
         if let Some(folder) = &mut self.folder {
             folder.interval(self.session, interval);
         }
-        if let (Some(trace), None) = (&mut self.trace, &self.write_error) {
-            self.write_error = trace.save().err();
-        }
+        self.with_trace(|trace| trace.save());
     }
 
     fn row(&mut self, record: &TraceRecord) {
-        if let (Some(trace), None) = (&mut self.trace, &self.write_error) {
-            let moved = |time: Option<Instant>| time.map(|time| time + self.from);
-            let record = TraceRecord {
-                arrival: record.arrival + self.from,
+        let from = self.from;
+        self.with_trace(|trace| {
+            let moved = |time: Option<Instant>| time.map(|time| time + from);
+            trace.write(&TraceRecord {
+                arrival: record.arrival + from,
                 issue: moved(record.issue),
                 start: moved(record.start),
                 completion: moved(record.completion),
                 ..*record
-            };
-            self.write_error = trace.write(&record).err();
-        }
+            })
+        });
     }
 
     fn look(&mut self) {

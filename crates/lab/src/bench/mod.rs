@@ -161,7 +161,8 @@ pub fn bench_with(
     match (folder, result) {
         (None, result) => result,
         (Some(folder), Ok(mut result)) => {
-            let written = folder.finish(&result.figures, result.failure.as_ref());
+            let failure = result.failure.as_ref().or(result.write_failure.as_ref());
+            let written = folder.finish(&result.figures, failure);
             result.write_failure =
                 Failure::all(result.write_failure.into_iter().chain(written.err()).collect());
             Ok(result)

@@ -137,6 +137,8 @@ impl Drop for Saving {
         if self.rows == 0 {
             let _ = self.remove();
         } else if let Some(part) = &mut self.part {
+            // A disk that is full has room for the last rows without the other file.
+            drop(self.main.take());
             let _ = part.output.save_block();
         }
     }

@@ -140,7 +140,7 @@ impl RunFolder {
             path: path.clone(),
             facts: RunFacts::new(session, options, targets),
             begun,
-            reserve: Some(Reserve::take(path)),
+            reserve: Some(Reserve::take(path)?),
             part: PartFile::create(&path.join(INTERVALS))?,
             logs: Time::ALL.map(|time| HistogramLog::begin(time, VERSION, begun)),
             events: EventLog::default(),

@@ -3,8 +3,11 @@
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FallocateFlags, fallocate};
+use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use rustix::io::Errno;
+use seeklab_core::ByteSize;
+
+use crate::failure::Failure;
 
 /// Name of the file that takes the space.
 const FILE: &str = ".reserve";
@@ -25,12 +28,24 @@ pub(super) struct Reserve {
 
 impl Reserve {
     /// Takes the first space in `folder`. A file system that cannot reserve space has none.
-    pub(super) fn take(folder: &Path) -> Self {
+    ///
+    /// # Errors
+    /// If so much space is not free.
+    pub(super) fn take(folder: &Path) -> Result<Self, Failure> {
         let path = folder.join(FILE);
         let file = OpenOptions::new().write(true).create(true).truncate(true).open(&path).ok();
         let mut this = Self { path, file, bytes: 0, appended: 0, is_full: false };
         this.grow(BYTES_MIN);
-        this
+        if !this.is_full {
+            return Ok(this);
+        }
+        let free = statvfs(folder).map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+        let [free, needed] = [free, BYTES_MIN].map(ByteSize::from_bytes);
+        Err(Failure::new(format!(
+            "{}: {free} are free on its disk, and the results of a run take at least {needed}",
+            folder.display()
+        ))
+        .hint("free space there, or name a folder on another disk with --folder"))
     }
 
     /// Bytes were appended to the folder. Returns true if the disk became full just now.
