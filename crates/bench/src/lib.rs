@@ -43,7 +43,7 @@ pub use cost::Cost;
 pub use dealt::Dealt;
 pub use error::BenchError;
 pub use identity::DeviceIdentity;
-pub use measurement::{Interval, Measurement, Totals, Unfinished};
+pub use measurement::{Draining, Interval, Measurement, Totals, Unfinished};
 pub use part::{Direction, Part};
 pub use plan::{Late, Plan, Ramp, StreamPlan};
 pub use priority::IoPriority;

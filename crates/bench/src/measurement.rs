@@ -29,6 +29,19 @@ impl Interval {
     }
 }
 
+/// Last requests of a phase, which are waited for when no more arrive.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Draining {
+    /// Time of these figures: the end of an interval behind the end of the arrivals.
+    pub at: Instant,
+    /// Attempts that the target has.
+    pub outstanding: u64,
+    /// Attempts of at least a second of age.
+    pub hung: u64,
+    /// Age of the oldest attempt.
+    pub oldest: Option<Duration>,
+}
+
 /// A request that the target never returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unfinished {

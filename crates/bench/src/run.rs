@@ -20,7 +20,7 @@ use seeklab_emulator::clock::{Clock, wake_this_thread_exactly};
 
 use crate::cost::Cost;
 use crate::error::BenchError;
-use crate::measurement::{Interval, Measurement, Totals, Unfinished};
+use crate::measurement::{Draining, Interval, Measurement, Totals, Unfinished};
 use crate::part::Part;
 use crate::plan::{Plan, Ramp, StreamPlan};
 use crate::records::Merger;
@@ -70,6 +70,10 @@ pub trait Listener {
     /// An interval is over.
     fn interval(&mut self, _interval: &Interval) {}
 
+    /// No more requests arrive, and the last ones are waited for. Called at the end of each interval until they have ended, in
+    /// real time only. They belong to the last interval, which follows.
+    fn draining(&mut self, _draining: &Draining) {}
+
     /// A request has ended. Called in order of arrival if the plan says so.
     fn row(&mut self, _record: &TraceRecord) {}
 
@@ -86,6 +90,8 @@ pub trait Listener {
 pub(crate) enum Message {
     /// Figures of an interval.
     Part(usize, u64, Box<Part>),
+    /// Requests that the worker waits for behind the end of its arrivals.
+    Draining(usize, Draining),
     /// Requests that have ended, in order of arrival.
     Rows(usize, Vec<TraceRecord>),
     /// The worker has ended.
@@ -267,6 +273,7 @@ pub fn measure(
         intervals: Vec::new(),
         closed: 0,
         ends: (0..workers).map(|_| None).collect(),
+        draining: vec![None; workers],
         is_stopped: false,
         stopped_at: None,
     };
@@ -315,6 +322,8 @@ struct Collector<'a> {
     /// Number of intervals that were closed, those that were joined included.
     closed: u64,
     ends: Vec<Option<Box<WorkerEnd>>>,
+    /// The latest figures of each worker on the requests that it waits for.
+    draining: Vec<Option<Draining>>,
     is_stopped: bool,
     stopped_at: Option<Instant>,
 }
@@ -347,6 +356,7 @@ impl Collector<'_> {
     fn take(&mut self, message: Message) {
         match message {
             Message::Part(worker, index, part) => self.take_part(worker, index, &part),
+            Message::Draining(worker, draining) => self.take_draining(worker, draining),
             Message::Rows(worker, rows) => {
                 let listener = &mut *self.listener;
                 self.merger.push(worker, rows, &mut |row| listener.row(row));
@@ -373,6 +383,20 @@ impl Collector<'_> {
         let open = self.open.entry(index).or_insert_with(|| Open::begin(part.from, count));
         open.streams[stream].merge_thread(part);
         open.workers.insert(worker);
+    }
+
+    /// Reports the requests that are waited for as soon as all workers that still work have handed them over.
+    fn take_draining(&mut self, worker: usize, draining: Draining) {
+        self.draining[worker] = Some(draining);
+        let working = self.ends.iter().zip(&self.draining).filter(|(end, _)| end.is_none());
+        let mut sum = Draining { at: draining.at, ..Draining::default() };
+        for (_, of_worker) in working {
+            let Some(of_worker) = of_worker.filter(|of_worker| of_worker.at >= draining.at) else { return };
+            sum.outstanding += of_worker.outstanding;
+            sum.hung += of_worker.hung;
+            sum.oldest = sum.oldest.max(of_worker.oldest);
+        }
+        self.listener.draining(&sum);
     }
 
     /// Closes the first intervals while all workers that still work have handed them over.

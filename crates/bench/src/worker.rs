@@ -21,7 +21,7 @@ use seeklab_emulator::clock::{Clock, DEFAULT_MARGIN, Wait, Waiter};
 use crate::arrivals::{Arrivals, Arrived};
 use crate::cost::Cost;
 use crate::error::TargetError;
-use crate::measurement::Unfinished;
+use crate::measurement::{Draining, Unfinished};
 use crate::part::Part;
 use crate::plan::{Late, Plan, Ramp, StreamPlan};
 use crate::records::Records;
@@ -104,6 +104,8 @@ pub(crate) struct Worker<'a> {
     /// Arrivals from then on are not made.
     end: Option<Instant>,
     is_ended: bool,
+    /// Time until which the requests that are waited for were reported.
+    reported: Instant,
     unissued: u64,
     rows: u64,
     transfers: Vec<Transfer>,
@@ -147,6 +149,7 @@ impl<'a> Worker<'a> {
             next_scan: Instant::ZERO,
             end: None,
             is_ended: false,
+            reported: Instant::ZERO,
             unissued: 0,
             rows: 0,
             transfers: Vec::with_capacity(room as usize),
@@ -228,6 +231,7 @@ impl<'a> Worker<'a> {
                     return Ok(());
                 }
                 until.into_iter().for_each(|until| self.shared.drains_until(until));
+                self.report_draining(now);
             }
             let wait = self.wait(now, held > 0);
             self.shared.pulse(self.index).end();
@@ -235,6 +239,22 @@ impl<'a> Worker<'a> {
             self.target.poll(wait, at_least, &mut self.ended)?;
             self.take_ended();
         }
+    }
+
+    /// Reports the requests that are waited for, if an interval behind the end of the arrivals is over.
+    fn report_draining(&mut self, now: Instant) {
+        let (Some(length), Some(begin), Some(end)) = (self.plan.interval, self.begin, self.end) else {
+            return;
+        };
+        let at = begin + length * (now.saturating_since(begin).as_ns() / length.as_ns());
+        if self.plan.is_virtual || at <= end.max(self.reported) {
+            return;
+        }
+        self.reported = at;
+        let (oldest, hung) = self.slots.ages(at, Plan::HUNG);
+        let outstanding = u64::from(self.slots.under_way() + self.slots.given_up());
+        let draining = Draining { at, outstanding, hung: u64::from(hung), oldest };
+        self.outlet.send(Message::Draining(self.index, draining));
     }
 
     /// Time until which requests under way at the end are waited for. A target that still completes some is not given up.

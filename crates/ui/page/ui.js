@@ -232,8 +232,12 @@
     });
   }
 
+  // The last requests of a phase are waited for.
+  let isDraining = false;
+
   const HANDLERS = {
     run(begun) {
+      isDraining = false;
       run = begun;
       [places, errors, counters] = [[], 0, new Map()];
       $("live").hidden = false;
@@ -250,6 +254,8 @@
       showState("running", "running");
     },
     interval({ phase, repetition, figures, points }) {
+      if (isDraining) showState("running", "running");
+      isDraining = false;
       errors += figures.errors;
       tilesLater(repetition > 1 ? `${phase} #${repetition}` : phase, figures);
       points.forEach((point, index) => views[index]?.append(point));
@@ -272,6 +278,11 @@
         view.append(known.map(({ name }) => chart.series.find((series) => series.name === name)?.points[0] ?? null));
         if (known.some(({ points }) => points.length > POINTS_MAX)) view.forget(known[0].points[1]?.[0] ?? 0);
       }
+    },
+    draining({ figures }) {
+      isDraining = true;
+      const age = figures.oldest_ms === null ? "" : `, the oldest ${(figures.oldest_ms / 1000).toFixed(1)} s old`;
+      showState("running", `no more arrivals: ${figures.outstanding} outstanding${age}`);
     },
     note({ warning, text }) {
       note($("live-notes"), text, warning);

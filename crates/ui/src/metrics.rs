@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use seeklab_lab::bench::{BenchFigures, IntervalFigures};
+use seeklab_lab::bench::{BenchFigures, DrainingFigures, IntervalFigures};
 
 /// Type of the text.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -102,6 +102,15 @@ impl Metrics {
             *sum = (name, sum.1 + count);
         }
         inner.interval = Some(figures.clone());
+    }
+
+    /// The last requests of a phase are waited for.
+    pub(crate) fn draining(&self, figures: &DrainingFigures) {
+        if let Some(interval) = &mut self.lock().interval {
+            interval.outstanding = figures.outstanding;
+            interval.hung_requests = figures.hung_requests;
+            interval.oldest_ms = figures.oldest_ms;
+        }
     }
 
     /// The run has ended.

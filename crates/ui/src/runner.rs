@@ -7,8 +7,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use seeklab_lab::bench::{
-    BenchListener, BenchOptions, BenchResult, Counters, IntervalFigures, PhaseStart, TRACE_FILE, bench_with,
-    counter_plots, interval_plots,
+    BenchListener, BenchOptions, BenchResult, Counters, DrainingFigures, IntervalFigures, PhaseStart,
+    TRACE_FILE, bench_with, counter_plots, interval_plots,
 };
 use seeklab_lab::crates::report::chart_data;
 use seeklab_lab::failure::Failure;
@@ -296,6 +296,12 @@ impl BenchListener for Watcher<'_> {
             "points": points,
         });
         self.history.push(Event::of("interval", &data));
+    }
+
+    fn draining(&mut self, figures: &DrainingFigures) {
+        self.metrics.draining(figures);
+        let data = json!({ "phase": self.phase, "figures": figures });
+        self.history.push(Event::of("draining", &data));
     }
 
     fn counters(&mut self, sample: &Counters) {

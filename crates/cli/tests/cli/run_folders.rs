@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use seeklab_columnar::{ColumnValues, Table, read_table};
 use serde_json::Value;
 
-use super::bench::Bench;
+use super::bench::{Bench, unfolded};
 use super::survive::harness::until;
 
 const PLAN: &str = r#"
@@ -357,6 +357,31 @@ fn full_disk_loses_no_interval() {
     let all: u64 = all.filter(|(operation, _)| *operation == "all").map(|(_, requests)| *requests).sum();
     assert_eq!(Some(all), document["requests"].as_u64());
     assert!(lines(&bench, "run/events.jsonl").iter().any(|line| line.contains("disk_full")));
+}
+
+#[test]
+fn requests_that_hang_at_the_end_show_their_ages_and_events_stand_in_order() {
+    let bench = Bench::new();
+    // The first request takes a minute, and is waited for until 2 s after the end.
+    let load =
+        ["bench", "emulate:constant", "-w", "random,read=100%,size=4KiB,closed=1", "--duration", "300ms"];
+    let fault = ["--fault", "delay,add=60s", "--interval", "100ms", "--live", "-o", "run"];
+    let run = bench.run(&[&load[..], &fault].concat());
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    let waits: Vec<&str> =
+        run.stderr.lines().filter(|line| line.contains("no more arrivals, 1 out, the oldest ")).collect();
+    assert!(!waits.is_empty(), "{}", run.stderr);
+    assert!(!unfolded(&run.stderr).contains("the kernel"), "no kernel holds it: {}", run.stderr);
+    let events = lines(&bench, "run/events.jsonl");
+    let events: Vec<Value> = events.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let stamps: Vec<f64> = events.iter().map(|event| event["at_s"].as_f64().unwrap()).collect();
+    assert!(stamps.is_sorted(), "{events:#?}");
+    let place = |name: &str| events.iter().position(|event| event["event"] == name);
+    assert_eq!(place("phase_end"), Some(events.len() - 1), "{events:#?}");
+    let hung = place("hung_requests_begin").map(|hung| stamps[hung]);
+    assert!(hung >= Some(1.0), "{events:#?}");
+    // The results have the wait in the last interval.
+    assert_eq!(run_file(&bench, "run")["intervals"].as_array().unwrap().len(), 3);
 }
 
 #[test]

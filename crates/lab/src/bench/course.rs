@@ -3,14 +3,14 @@
 use std::sync::mpsc::Receiver;
 
 use seeklab_bench::counters::Counters;
-use seeklab_bench::{Interval, Listener};
+use seeklab_bench::{Draining, Interval, Listener};
 use seeklab_core::{Duration, Instant, TraceRecord};
 use seeklab_files::PartFile;
 use seeklab_traces::{TraceError, TraceWriter};
 
 use super::figures::IntervalFigures;
 use super::folder::RunFolder;
-use super::listener::{BenchListener, PhaseStart};
+use super::listener::{BenchListener, DrainingFigures, PhaseStart};
 use super::phase::PhaseRun;
 use super::{BenchOptions, PhaseOptions};
 use crate::failure::Failure;
@@ -126,6 +126,24 @@ impl Listener for Course<'_> {
             folder.interval(self.session, interval);
         }
         self.with_trace(|trace| trace.save());
+    }
+
+    fn draining(&mut self, draining: &Draining) {
+        let figures = DrainingFigures::of(draining, self.from);
+        self.listener.draining(&figures);
+        let line = format!(
+            "{:>7.1} s  no more arrivals, {} out, the oldest {:.1} s",
+            draining.at.as_ns() as f64 / 1e9,
+            draining.outstanding,
+            draining.oldest.unwrap_or_default().as_s()
+        );
+        self.progress.figures(&line);
+        if self.options.live {
+            self.session.remark(line);
+        }
+        if let Some(folder) = &mut self.folder {
+            folder.draining(draining);
+        }
     }
 
     fn row(&mut self, record: &TraceRecord) {

@@ -73,7 +73,7 @@ pub use figures::{
 };
 pub use fio::{FioArrivals, FioLoad, FioOptions, FioSize, FioWorkload, read as read_fio};
 pub use folder::{TRACE as TRACE_FILE, is_run_under_way, unfinished_run};
-pub use listener::{BenchListener, PhaseStart, UnheardBench};
+pub use listener::{BenchListener, DrainingFigures, PhaseStart, UnheardBench};
 pub use options::{BenchOptions, ExpectedDevice, PhaseOptions, StreamLoad, StreamOptions, TargetChoice};
 pub use overwriting::{OverwrittenTarget, overwritten};
 pub use page::interval_plots;

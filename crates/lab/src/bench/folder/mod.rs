@@ -24,7 +24,7 @@ use std::time::SystemTime;
 
 use seeklab_bench::counters::Counters;
 use seeklab_bench::target::TargetKind;
-use seeklab_bench::{Interval, Part};
+use seeklab_bench::{Draining, Interval, Part};
 use seeklab_columnar::write_table;
 use seeklab_core::{Duration, Instant};
 use seeklab_files::{PartFile, check_writable, write};
@@ -162,9 +162,17 @@ impl RunFolder {
             streams: phase.streams.iter().map(|stream| stream.name.clone()).collect(),
             from,
         };
-        let facts = json!({ "phase": phase.name, "repetition": repetition + 1 });
-        self.events.add(from, "phase_begin", facts);
+        self.events.phase_begin(from, phase, repetition + 1);
         self.append_events();
+    }
+
+    /// The last requests of a phase are waited for.
+    pub(super) fn draining(&mut self, draining: &Draining) {
+        let at = self.phase.from + draining.at.saturating_since(Instant::ZERO);
+        self.events.draining(&self.phase.name, at, draining);
+        if !self.is_full() {
+            self.append_events();
+        }
     }
 
     /// An interval is over.
