@@ -58,8 +58,10 @@ pub(super) fn read(root: &Path, snapshot: &mut Snapshot, missing: &mut Vec<Strin
         let cpu = &stat.total;
         let [irq, softirq, iowait, steal] =
             [cpu.irq, cpu.softirq, cpu.iowait, cpu.steal].map(Option::unwrap_or_default);
+        let busy = cpu.user + cpu.nice + cpu.system + irq + softirq + steal;
+        snapshot.processor_s = seconds(busy + cpu.idle + iowait);
         amounts.extend([
-            ("cpu_utilisation_pct", seconds(cpu.user + cpu.nice + cpu.system + irq + softirq + steal)),
+            ("cpu_utilisation_pct", seconds(busy)),
             ("cpu_user_pct", seconds(cpu.user + cpu.nice)),
             ("cpu_system_pct", seconds(cpu.system)),
             ("cpu_irq_pct", seconds(irq)),

@@ -148,6 +148,16 @@ impl CounterThread {
     }
 }
 
+/// Names of `watch` that no process has now.
+pub fn absent_names(watch: &[Watch]) -> Vec<&str> {
+    let root = Path::new("/proc");
+    let names = watch.iter().filter_map(|watch| match watch {
+        Watch::Name(name) => Some(name.as_str()),
+        Watch::Process(_) => None,
+    });
+    names.filter(|name| process::named(root, &[name]).is_empty()).collect()
+}
+
 /// Checks that the watched numbers are processes.
 fn check(root: &Path, watch: &[Watch]) -> Result<(), BenchError> {
     for watch in watch {

@@ -29,20 +29,26 @@ pub(super) fn read(root: &Path, watch: &[Watch], snapshot: &mut Snapshot, missin
         })
         .collect();
     if !names.is_empty() {
-        let entries = fs::read_dir(root).into_iter().flatten().flatten();
-        let own = std::process::id();
-        for number in entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()) {
-            // The kernel keeps 15 bytes of a name.
-            let comm = fs::read_to_string(root.join(number.to_string()).join("comm")).unwrap_or_default();
-            let is_named = |name: &&str| name.as_bytes()[..name.len().min(15)] == *comm.trim_end().as_bytes();
-            if number != own && !numbers.contains(&number) && names.iter().any(is_named) {
-                numbers.push(number);
-            }
-        }
+        let named = named(root, &names).into_iter().filter(|number| !numbers.contains(number));
+        numbers.extend(named.collect::<Vec<u32>>());
     }
     for number in numbers {
         of_process(root, &number.to_string(), CounterScope::Process, snapshot, missing);
     }
+}
+
+/// Numbers of the other processes that have one of these names.
+pub(super) fn named(root: &Path, names: &[&str]) -> Vec<u32> {
+    let entries = fs::read_dir(root).into_iter().flatten().flatten();
+    let own = std::process::id();
+    let is_named = |number: &u32| {
+        // The kernel keeps 15 bytes of a name.
+        let comm = fs::read_to_string(root.join(number.to_string()).join("comm")).unwrap_or_default();
+        let is_it = |name: &&str| name.as_bytes()[..name.len().min(15)] == *comm.trim_end().as_bytes();
+        *number != own && names.iter().any(is_it)
+    };
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    numbers.filter(is_named).collect()
 }
 
 /// Reads the counters of a process. One that has ended has none.

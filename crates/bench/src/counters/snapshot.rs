@@ -44,6 +44,8 @@ pub enum CounterKind {
     Rate,
     /// A share of the time of the sample in percent.
     Share,
+    /// A share of the time that the kernel counted for all processors in the sample, in percent.
+    ProcessorShare,
 }
 
 /// A counter: scopes that have it, name and meaning.
@@ -75,13 +77,13 @@ const DISK: &[CounterScope] = &[CounterScope::Disk];
 
 counters! {
     [MACHINE]
-        cpu_utilisation_pct: Share, "Time of all processors that is neither idle nor waits for I/O.";
-        cpu_user_pct: Share, "Time of all processors in user space.";
-        cpu_system_pct: Share, "Time of all processors in the kernel, without interrupts.";
-        cpu_irq_pct: Share, "Time of all processors in interrupts.";
-        cpu_softirq_pct: Share, "Time of all processors in soft interrupts.";
-        cpu_iowait_pct: Share, "Time of all processors that are idle while a task waits for I/O.";
-        cpu_steal_pct: Share, "Time that the hypervisor gave to other machines.";
+        cpu_utilisation_pct: ProcessorShare, "Time of all processors that is neither idle nor waits for I/O.";
+        cpu_user_pct: ProcessorShare, "Time of all processors in user space.";
+        cpu_system_pct: ProcessorShare, "Time of all processors in the kernel, without interrupts.";
+        cpu_irq_pct: ProcessorShare, "Time of all processors in interrupts.";
+        cpu_softirq_pct: ProcessorShare, "Time of all processors in soft interrupts.";
+        cpu_iowait_pct: ProcessorShare, "Time of all processors that are idle while a task waits for I/O.";
+        cpu_steal_pct: ProcessorShare, "Time that the hypervisor gave to other machines.";
         interrupts_per_second: Rate, "Interrupts.";
         context_switches_per_second: Rate, "Context switches.";
         forks_per_second: Rate, "Processes and threads that began.";
@@ -145,6 +147,8 @@ pub(super) struct Thing {
 #[derive(Debug, Default)]
 pub(super) struct Snapshot {
     pub(super) things: BTreeMap<Thing, Amounts>,
+    /// Time that the kernel has counted for a processor so far, in seconds, the mean over all.
+    pub(super) processor_s: f64,
     /// Context switches of each thread of a process: waits and preemptions.
     pub(super) threads: BTreeMap<Thing, BTreeMap<u32, [u64; 2]>>,
 }
@@ -172,6 +176,8 @@ impl Snapshot {
     ) -> Vec<(usize, f64)> {
         let mut values = Vec::new();
         let length_s = length.as_s().max(1e-9);
+        // Another time than that of the sample: the kernel counts in ticks, and is read a moment after the clock.
+        let processor_s = Some(self.processor_s - before.processor_s).filter(|length_s| *length_s > 0.0);
         for (thing, amounts) in &self.things {
             // Amounts of something that came up since then are not known.
             let Some(of_before) = before.things.get(thing) else { continue };
@@ -179,11 +185,15 @@ impl Snapshot {
                 |name: &str| of_before.iter().find(|(other, _)| *other == name).map(|(_, amount)| *amount);
             for (name, amount) in amounts {
                 let kind = COUNTERS.iter().find(|counter| counter.name == *name).map(|counter| counter.kind);
-                let change = || amount_before(name).map(|before| (amount - before).max(0.0) / length_s);
+                let grown = || amount_before(name).map(|before| (amount - before).max(0.0));
+                let change = || grown().map(|amount| amount / length_s);
                 let value = match kind {
                     Some(CounterKind::Level) => Some(*amount),
                     Some(CounterKind::Rate) => change(),
                     Some(CounterKind::Share) => change().map(|share| 100.0 * share),
+                    Some(CounterKind::ProcessorShare) => {
+                        grown().zip(processor_s).map(|(amount, length_s)| 100.0 * amount / length_s)
+                    }
                     None => None,
                 };
                 if let Some(value) = value {

@@ -11,7 +11,7 @@ fn proc(second: bool) -> tempfile::TempDir {
     let of = |before: u64, change: u64| before + if second { change } else { 0 };
     let ticks = rustix::param::clock_ticks_per_second();
     let cpu =
-        format!("{} 0 {} {} {} 0 {} {} 0 0", of(100, ticks), of(7, ticks / 2), of(9, ticks / 4), 3, 4, 5);
+        format!("{} 0 {} {} {} 0 {} {} 0 0", of(100, ticks), of(7, ticks / 2), of(9, ticks / 2), 3, 4, 5);
     let files = [
         (
             "stat",
@@ -99,10 +99,26 @@ fn rates_shares_and_levels_follow_from_two_readings() {
 }
 
 #[test]
+fn shares_of_processor_time_are_at_most_100_percent_of_what_the_kernel_counted() {
+    let (before, after) = (proc(false), proc(true));
+    let read = |folder: &tempfile::TempDir| Snapshot::read(folder.path(), &[], &mut Vec::new());
+    let mut series = Vec::new();
+    // The clock of the sample was read late, so it has 600 of the 1,000 ms that the kernel counted.
+    let values = read(&after).since(&read(&before), Duration::from_ms(600), &mut series);
+    let place = series.iter().position(|series| series.counter == "cpu_utilisation_pct").unwrap();
+    let value = values.iter().find(|(of, _)| *of == place).unwrap().1;
+    assert!((value - 75.0).abs() < 1e-6, "{value}");
+    // No tick in between: nothing is known.
+    let values = read(&before).since(&read(&before), Duration::from_ms(10), &mut series);
+    assert!(!values.iter().any(|(of, _)| *of == place), "{values:?}");
+}
+
+#[test]
 fn every_counter_is_declared_once_with_its_unit() {
     for (index, counter) in COUNTERS.iter().enumerate() {
         assert!(!COUNTERS[..index].iter().any(|other| other.name == counter.name), "{}", counter.name);
-        assert_eq!(counter.kind == CounterKind::Share, counter.name.ends_with("_pct"), "{}", counter.name);
+        let is_share = matches!(counter.kind, CounterKind::Share | CounterKind::ProcessorShare);
+        assert_eq!(is_share, counter.name.ends_with("_pct"), "{}", counter.name);
     }
     let mut missing = Vec::new();
     let snapshot = Snapshot::read(Path::new("/proc"), &[], &mut missing);

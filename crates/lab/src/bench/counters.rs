@@ -10,7 +10,8 @@ use std::sync::mpsc::Sender;
 
 use schemars::JsonSchema;
 use seeklab_bench::counters::{
-    COUNTERS, CounterOptions, CounterSample, CounterScope, CounterSeries, CounterThread, Counters, TakeSample,
+    COUNTERS, CounterOptions, CounterSample, CounterScope, CounterSeries, CounterThread, Counters,
+    TakeSample, absent_names,
 };
 use seeklab_columnar::{ColumnValues, TableColumn, write_table};
 use seeklab_files::PartFile;
@@ -20,6 +21,7 @@ use serde::Serialize;
 use super::figures::six_decimals;
 use crate::failure::Failure;
 use crate::output::VERSION;
+use crate::session::Session;
 
 /// Name of the file of the table.
 pub(super) const FILE: &str = "counters.parquet";
@@ -93,10 +95,16 @@ impl CounterFigures {
 /// # Errors
 /// A watched number that is no process, or a file that cannot be made.
 pub(super) fn begin(
+    session: &Session,
     options: &CounterOptions,
     folder: Option<&Path>,
     samples: Sender<Counters>,
 ) -> Result<CounterThread, Failure> {
+    for name in absent_names(&options.watch) {
+        session.warn(format!(
+            "--watch {name}: no process has this name. It is watched from the time on at which one begins"
+        ));
+    }
     let mut part = match folder {
         Some(folder) => PartFile::create(&folder.join(FILE))?,
         None => None,

@@ -207,7 +207,9 @@ fn run(
 ) -> Result<BenchResult, Failure> {
     let (samples, taken) = mpsc::channel();
     let counting = match &options.counters {
-        Some(counters) => Some((counters, counters::begin(counters, options.folder.as_deref(), samples)?)),
+        Some(counters) => {
+            Some((counters, counters::begin(session, counters, options.folder.as_deref(), samples)?))
+        }
         None => None,
     };
     let mut course = Course::new(session, options, folder.as_deref_mut(), listener, taken);

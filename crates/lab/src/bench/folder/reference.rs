@@ -40,7 +40,7 @@ fn page() -> String {
         let kind = match counter.kind {
             CounterKind::Level => "level",
             CounterKind::Rate => "rate",
-            CounterKind::Share => "share",
+            CounterKind::Share | CounterKind::ProcessorShare => "share",
         };
         text += &format!("| {} | `{}` | {kind} | {} |\n", scopes.join(", "), counter.name, counter.meaning);
     }
