@@ -2,6 +2,8 @@
 
 use std::io;
 
+use seeklab_emulator::client::ClientError;
+
 /// Failure of a target as a whole.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -28,7 +30,7 @@ pub enum TargetError {
     },
     /// An error of the client of a server.
     #[error(transparent)]
-    Client(#[from] seeklab_emulator::client::ClientError),
+    Client(#[from] ClientError),
     /// The target was away for long, and nothing else ends the measurement.
     #[error("no connection for {} s", seconds)]
     Away {
@@ -60,6 +62,9 @@ impl TargetError {
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Unusable { hint, .. } if !hint.is_empty() => Some(hint),
+            Self::Client(ClientError::Silent { outstanding: 0, .. }) => Some(
+                "something listens there: check that it is a server of NBD, and that it serves a client beside its others",
+            ),
             _ => None,
         }
     }

@@ -13,9 +13,8 @@ use serde_json::Value;
 /// If stdout cannot be written.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()?;
-    Ok(())
+    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    written.map_err(|error| Failure::from(error).context("standard output: cannot be written"))
 }
 
 /// Prints one JSON document on stdout.

@@ -187,6 +187,19 @@ pub fn from_spec(
             if !options.settings.is_empty() && options.shape.is_none() {
                 return Err(Failure::new("--format-option: a synthetic workload reads no trace"));
             }
+            if options.block_size.is_some() && options.shape.is_none() {
+                return Err(Failure::new("--block-size: a synthetic workload reads no trace")
+                    .hint("write the size of its requests in the workload, for example size=4KiB"));
+            }
+            if let Some(shape) = &options.shape
+                && !matches!(synthetic.arrivals, ArrivalSpec::Shaped)
+            {
+                return Err(Failure::new(format!(
+                    "--shape {}: `{name}` has interarrival times of its own",
+                    shape.display()
+                ))
+                .hint("write arrivals.process=shaped in the workload, or leave out --shape"));
+            }
             match options.arrivals {
                 None | Some(ArrivalMode::Open) => {}
                 Some(ArrivalMode::Closed(Population::Count(population))) => {
@@ -245,6 +258,10 @@ pub fn from_spec(
             }
         }
         WorkloadSpec::Jobs(_) => {}
+    }
+    if let Some(shape) = options.shape.as_ref().filter(|_| !matches!(spec, WorkloadSpec::Synthetic(_))) {
+        return Err(Failure::new(format!("--shape {}: `{name}` is no synthetic workload", shape.display()))
+            .hint("leave it out: the workload defines its arrivals itself"));
     }
     if options.part != ReplayPart::default() && !matches!(spec, WorkloadSpec::Replay(_)) {
         return Err(Failure::new(format!(

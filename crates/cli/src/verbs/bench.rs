@@ -17,10 +17,13 @@ use seeklab_lab::crates::bench::target::TargetKind;
 use seeklab_lab::crates::core::{ByteSize, Duration, Seed};
 use seeklab_lab::crates::emulator::clock::Pacing;
 use seeklab_lab::crates::report::{Page, TextTable, folded, render_page_html};
+use seeklab_lab::crates::workloads::WorkloadSpec;
+use seeklab_lab::crates::workloads::replay::{ArrivalMode, Population};
+use seeklab_lab::crates::workloads::synthetic::ArrivalSpec;
 use seeklab_lab::estimate::Bound;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
-use seeklab_lab::workload::{WorkloadOptions, resolve_workload};
+use seeklab_lab::workload::{WorkloadOptions, describe, from_spec};
 
 use super::arrivals::ArrivalFlags;
 use super::reading::input_path;
@@ -358,10 +361,12 @@ impl RunArguments {
             shape: self.shape.clone(),
             ..self.replay.options()
         };
+        let spec = describe(workload, Path::new(""), "--workload")?;
+        let notes = replaced_population(&spec, workload, workload_options.arrivals).into_iter().collect();
         let stream = StreamOptions {
             name: "1".to_owned(),
             target: 0,
-            workload: StreamLoad::Workload(Box::new(resolve_workload(workload, &workload_options)?)),
+            workload: StreamLoad::Workload(Box::new(from_spec(workload, spec, &workload_options)?)),
             is_counted: self.requests.is_some(),
             outstanding_max: self.outstanding_max,
             late: match self.late {
@@ -401,6 +406,7 @@ impl RunArguments {
             find_rate: self.find_rate,
             seed: self.seed.unwrap_or(Seed(1)),
             pacing: self.pacing().unwrap_or(Pacing::Balanced),
+            notes,
             ..BenchOptions::default()
         })
     }
@@ -520,6 +526,21 @@ impl RunArguments {
             PacingName::Balanced => Pacing::Balanced,
             PacingName::Frugal => Pacing::Frugal,
         })
+    }
+}
+
+/// Note on a closed workload, with `name`, whose population --closed replaces.
+fn replaced_population(spec: &WorkloadSpec, name: &str, arrivals: Option<ArrivalMode>) -> Option<String> {
+    let WorkloadSpec::Synthetic(synthetic) = spec else { return None };
+    match (&synthetic.arrivals, arrivals) {
+        (ArrivalSpec::Closed { population, .. }, Some(ArrivalMode::Closed(Population::Count(count))))
+            if *population != count =>
+        {
+            Some(format!(
+                "--closed {count} took the place of the {population} outstanding requests of `{name}`"
+            ))
+        }
+        _ => None,
     }
 }
 

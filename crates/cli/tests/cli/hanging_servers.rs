@@ -49,6 +49,12 @@ fn signal_ends_a_command_that_waits_for_a_handshake() {
     let _ = std::fs::remove_file(&socket);
     let listener = UnixListener::bind(&socket).unwrap();
     let read = "random,size=4KiB,read=100%,closed=2";
+    // Nobody accepts this one.
+    bench.run(&["bench", &uri, "-w", read, "--requests", "9"]).fails(&[
+        "has not answered for 10 s",
+        "hint: something listens there: check that it is a server of NBD",
+    ]);
+    let _unheard = listener.accept().unwrap();
     bench.write(
         "plan.toml",
         format!(

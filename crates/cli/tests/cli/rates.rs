@@ -175,5 +175,7 @@ fn rates_are_phases_of_a_response_curve() {
     let line = ["--requests", "2000", "--find-rate", "response_p99_ms<=0.001"];
     let run = bench.run(&[&["bench", "model:exponential", "-w", load][..], &line].concat());
     assert_eq!(run.code, 1, "{}", run.stderr);
-    assert!(unfolded(&run.stderr).contains("the target is idle then"), "{}", run.stderr);
+    let text = unfolded(&run.stderr);
+    assert!(text.contains("the target is idle then trial at "), "{text}");
+    assert!(text.contains("trial at 80 requests per second: response_p99_ms "), "{text}");
 }

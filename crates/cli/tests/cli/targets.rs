@@ -255,3 +255,45 @@ fn contents_and_priorities_that_a_target_does_not_have_are_refused() {
     let job = bench.path("priority.fio").display().to_string();
     bench.run(&["bench", &job]).fails(&["requests have no priority there, and best-effort:3 is wanted"]);
 }
+
+#[test]
+fn options_that_a_run_does_not_use_are_refused_or_named() {
+    let bench = Bench::new();
+    bench.write("disk.img", vec![0; 1 << 20]);
+    let load = "random,read=100%,size=4KiB,closed=8";
+    let run = |arguments: &[&str]| {
+        bench.run(&[&["bench", "null", "-w", load, "--requests", "9"], arguments].concat())
+    };
+    run(&["--block-size", "4KiB"]).fails(&["--block-size: a synthetic workload reads no trace", "size=4KiB"]);
+    run(&["--shape", "absent"]).fails(&[
+        "--shape absent: `random,",
+        "interarrival times of its own",
+        "process=shaped",
+    ]);
+    let replaced = "--closed 4 took the place of the 8 outstanding requests";
+    assert!(unfolded(&run(&["--closed", "4"]).done()).contains(replaced));
+    assert!(!unfolded(&run(&["--closed", "8"]).done()).contains("took the place"));
+    let write = [
+        "bench",
+        "psync:disk.img",
+        "--buffered",
+        "-w",
+        "random,size=4KiB,read=0%,closed=1",
+        "--requests",
+        "9",
+    ];
+    let named = ["--destroy", "psync:disk.img", "--destroy", "other.img"];
+    bench
+        .run(&[&write[..], &named].concat())
+        .fails(&["--destroy other.img: no target of that name would be overwritten"]);
+    assert_eq!(bench.read("disk.img"), vec![0; 1 << 20], "nothing was written");
+    bench.run(&[&write[..], &named[..2]].concat()).done();
+    let full = Command::new(env!("CARGO_BIN_EXE_seeklab"))
+        .args(["bench", "null", "-w", load, "--requests", "9", "--json"])
+        .stdout(std::fs::File::create("/dev/full").unwrap())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&full.stderr).into_owned();
+    assert_eq!(full.status.code(), Some(2), "{text}");
+    assert!(text.contains("error: standard output: cannot be written: No space left on device"), "{text}");
+}

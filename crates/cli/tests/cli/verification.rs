@@ -344,6 +344,8 @@ fn mistakes_are_named() {
         "s",
     ];
     run(&state).done();
+    let text = unfolded(&run(&["verify", "s", "--buffered"]).done());
+    assert!(text.contains("no block was checked: no flush of the run completed"), "{text}");
     run(&state).fails(&["s: is there already", "seeklab bench verify s"]);
     run(&["verify", "s", "--buffered", "--target", "null"]).fails(&["carries no data"]);
     bench.write("small.img", vec![0; 1 << 19]);

@@ -317,6 +317,14 @@ fn loads(options: &BenchOptions) -> Result<Vec<Vec<Load>>, Failure> {
     options.phases.iter().map(of_phase).collect()
 }
 
+/// Advice on requests that a file or block device has not returned.
+fn held_by_kernel() -> String {
+    format!(
+        "requests that the kernel holds may keep process {}, which sent them, until the target answers or goes",
+        std::process::id()
+    )
+}
+
 /// The failed check of a measurement, if there is one.
 fn failure(options: &BenchOptions, loads: &[Vec<Load>], phases: &[PhaseRun]) -> Option<Failure> {
     let place = |failure: Failure, run: &PhaseRun| match options.phases.len() {
@@ -338,10 +346,10 @@ fn failure(options: &BenchOptions, loads: &[Vec<Load>], phases: &[PhaseRun]) -> 
                 let age = oldest.map(|age| format!(", the oldest issued {:.1} s before the end", age.as_s()));
                 let problem =
                     format!("`{address}`: {}{}", trust::unreturned(totals), age.unwrap_or_default());
-                let failure = Failure::check(problem).hint(format!(
-                    "requests that the kernel holds may keep process {}, which sent them, until the target answers or goes",
-                    std::process::id()
-                ));
+                let failure = Failure::check(problem);
+                // Connections of others end with the process.
+                let is_of_kernel = TargetKind::of(address).0.is_of_kernel();
+                let failure = if is_of_kernel { failure.hint(held_by_kernel()) } else { failure };
                 return Some(place(failure, run));
             }
             if let Some(away) = trust::away_at_end(totals) {

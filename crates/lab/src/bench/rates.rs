@@ -19,6 +19,7 @@ use super::figures::{LoadFigures, six_decimals};
 use super::options::{BenchOptions, PhaseOptions, StreamLoad, StreamOptions};
 use crate::estimate::Bound;
 use crate::failure::Failure;
+use crate::output::counted;
 
 /// Width of the interval that holds the highest rate, in percent of the rate.
 const WIDTH_PCT: f64 = 0.5;
@@ -236,7 +237,8 @@ impl RateSearch {
     /// The options of the next trial, or of the rate that was found.
     pub(super) fn options(&self, options: &BenchOptions) -> Result<BenchOptions, Failure> {
         let out_of_range = || {
-            let problem = format!("--find-rate {}: no rate in range decides it", self.bound);
+            let problem =
+                format!("--find-rate {}: no rate in range decides it{}", self.bound, self.trial_lines());
             Failure::check(problem)
                 .hint("check the bound, or let more requests arrive with --duration or --requests")
         };
@@ -244,7 +246,8 @@ impl RateSearch {
             let rate = six_decimals(self.trials.last().map_or(0.0, |trial| trial.arrivals_per_s));
             let (bound, figure) = (self.bound, self.bound.figure());
             let problem = format!(
-                "--find-rate {bound}: {figure} is {value:.3} at {rate} requests per second, and the target is idle then"
+                "--find-rate {bound}: {figure} is {value:.3} at {rate} requests per second, and the target is idle then{}",
+                self.trial_lines()
             );
             return Err(Failure::check(problem).hint("a lower rate changes little: choose a wider bound"));
         }
@@ -254,6 +257,17 @@ impl RateSearch {
             return Err(out_of_range());
         }
         Ok(BenchOptions { phases: vec![phase], ..options.clone() })
+    }
+
+    /// A line for each trial, behind the message of a search that found no rate.
+    fn trial_lines(&self) -> String {
+        let line = |trial: &TrialFigures| {
+            let value = trial.value.map_or_else(|| "unknown".to_owned(), |value| format!("{value:.3}"));
+            let missing = counted(trial.missing_requests as usize, "request");
+            let (rate, figure) = (six_decimals(trial.arrivals_per_s), self.bound.figure());
+            format!("\n  trial at {rate} requests per second: {figure} {value}, {missing} missing")
+        };
+        self.trials.iter().map(line).collect()
     }
 
     /// Takes the figures of a trial. Returns true if the rate is found; the last trial is then that of the highest rate

@@ -129,11 +129,19 @@ pub fn check_state(session: &Session, options: &StateCheckOptions) -> Result<Sta
         }
     }
     let mut notes = Vec::new();
-    if !options.acknowledged && !total.flushed && total.required_blocks == 0 {
-        notes.push(
-            "no flush of the run completed, so nothing is required: --acknowledged requires every acknowledged write"
-                .to_owned(),
-        );
+    if total.required_blocks == 0 && !is_stopped {
+        notes.push(match (options.acknowledged, total.flushed) {
+            (false, false) => {
+                "no block was checked: no flush of the run completed, so nothing is required. --acknowledged requires every \
+                 acknowledged write"
+            }
+            (false, true) => {
+                "no block was checked: no write of the run was acknowledged before its last completed flush. --acknowledged \
+                 requires every acknowledged write"
+            }
+            (true, _) => "no block was checked: no write of the run was acknowledged",
+        }
+        .to_owned());
     }
     let names: Vec<String> = target_states.iter().map(|of| of.target.clone()).collect();
     let names = VerifiedNames { targets: names, streams: state.streams().to_vec() };

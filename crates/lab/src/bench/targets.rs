@@ -400,11 +400,11 @@ pub(super) fn ready(
             is_used[named] = true;
         }
         // A single name that fits nothing is the target's own mistake.
-        let only =
-            options.destroy.first().filter(|_| options.targets.len() == 1 && kind.holds_data && is_written);
+        let is_only = options.targets.len() == 1 && options.destroy.len() == 1;
+        let only = options.destroy.first().filter(|_| is_only && kind.holds_data && is_written);
         let destroy = named.map(|named| &options.destroy[named]).or(only);
         if only.is_some() {
-            is_used.fill(true);
+            is_used[0] = true;
         }
         let destroy = destroy.map(String::as_str);
         targets.push(ReadyTarget::new(session, choice, number, destroy, is_written)?);
@@ -412,7 +412,7 @@ pub(super) fn ready(
     if let Some(name) =
         options.destroy.iter().zip(is_used).find_map(|(name, is_used)| (!is_used).then_some(name))
     {
-        let failure = Failure::new(if options.targets.len() == 1 {
+        let failure = Failure::new(if options.targets.len() == 1 && options.destroy.len() == 1 {
             "--destroy: nothing would be overwritten".to_owned()
         } else {
             format!("--destroy {name}: no target of that name would be overwritten")
