@@ -79,7 +79,7 @@ COLUMNS = [
 ]
 
 # Features of a station's service times, without those of the request itself (op, length).
-FEATURES = ("waited", "queue", "distance", "stream", "place", "before", "idle", "writes_in_row", "writes_since_idle")
+FEATURES = ("waited", "queue", "distance", "stream", "place", "before", "idle", "writes_in_row", "writes_since_idle", "owed", "fua")
 
 # The disk that is cloned, and its loads of so many requests: name, workload, further arguments for the disk. RATE is the
 # arrivals per second at which it is 70 % busy.
@@ -102,7 +102,7 @@ OTHER_LOADS = [
 
 # The disks that are cloned under each of SAME_LOADS, with so many requests; the seeds of the fitted requests, and those of the fresh ones.
 CLONED_DISKS = ("atlas10k", "cheetah9lp", "barracuda", "hp-c2490a", "cheetah-36es", "nearline-7200")
-DISK_REQUESTS = 200_000
+DISK_REQUESTS = 500_000
 DISK_SEEDS = (1, 2, 3)
 FRESH_SEED_OFFSET = 10
 

@@ -130,7 +130,7 @@ impl<'a> SlotRun<'a> {
     /// Runs every job, one after another. `check` is called now and then.
     ///
     /// # Errors
-    /// Those of `check`.
+    /// The first error of `check`.
     pub(super) fn follow<E>(
         mut self,
         jobs: &[[Vec<f64>; 2]],

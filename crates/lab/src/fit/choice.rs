@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use seeklab_analysis::Verdict;
 use seeklab_core::ByteSize;
-use seeklab_learning::evaluation::{Evaluation, Measured};
+use seeklab_learning::evaluation::Evaluation;
 use seeklab_learning::fit::Fit;
 use serde::Serialize;
 
@@ -23,7 +23,7 @@ pub enum SavedBecause {
     HasLimits,
 }
 
-/// Factor by which the error of a model may exceed that of another one and still be preferred: a smaller difference is
+/// Factor by which the error of a model may exceed that of a later one and still be preferred: a smaller difference is
 /// chance.
 const MUCH: f64 = 1.1;
 
@@ -34,58 +34,37 @@ pub(super) fn compared_error(evaluation: &Evaluation) -> f64 {
     evaluation.operation_means.map_or_else(pooled, |means| means.demerit_to_p99_pct)
 }
 
-/// Numbers of the deciding operations for which a model is not usable, and usable with care; the fewer, the better.
-type Shortcomings = (usize, usize);
-
-fn shortcomings(evaluation: &Evaluation) -> Shortcomings {
+/// Rank of a model by its verdicts on the operations that decide, the best first: the number of operations for which it is usable
+/// with care. A model that is not usable for one of them is last, whatever it is for the others.
+fn rank(evaluation: &Evaluation) -> usize {
     let of = |verdict| evaluation.operations.iter().filter(|of| of.decides && of.verdict == verdict).count();
-    (of(Verdict::NotUsable), of(Verdict::WithCare))
+    if of(Verdict::NotUsable) > 0 { usize::MAX } else { of(Verdict::WithCare) }
 }
 
-/// Mean over the operations that decide of the demerit up to p99 between parts of the measured times themselves, in percent: no
-/// prediction comes closer but by chance. Zero if it is unknown.
-fn chance_pct(evaluation: &Evaluation, measured: &Measured) -> f64 {
-    let decides = |operation| evaluation.operations.iter().any(|of| of.operation == operation && of.decides);
-    let deciding = measured.operations.iter().filter(|of| decides(of.operation));
-    let pcts: Option<Vec<f64>> = deciding
-        .map(|of| {
-            of.variation_between_parts.as_ref().and_then(|variation| variation.demerit_to_p99.ea_rms_pct)
-        })
-        .collect();
-    pcts.filter(|pcts| !pcts.is_empty()).map_or(0.0, |pcts| pcts.iter().sum::<f64>() / pcts.len() as f64)
+/// Returns the place of the model that predicted best: of those with the best rank, the first whose error no later one
+/// undercuts by more than a tenth.
+pub(super) fn best(evaluations: &[Evaluation]) -> Option<usize> {
+    let models: Vec<(usize, f64)> = evaluations.iter().map(|one| (rank(one), compared_error(one))).collect();
+    best_of(&models)
 }
 
-/// Returns the place of the model that predicted best: the first with the best verdicts whose error exceeds the least one with such
-/// verdicts by no more than chance.
-pub(super) fn best(evaluations: &[Evaluation], measured: Option<&Measured>) -> Option<usize> {
-    let chance = match (evaluations.first(), measured) {
-        (Some(first), Some(measured)) if first.operation_means.is_some() => chance_pct(first, measured),
-        _ => 0.0,
-    };
-    let models: Vec<(Shortcomings, f64)> =
-        evaluations.iter().map(|one| (shortcomings(one), compared_error(one))).collect();
-    best_of(&models, chance)
-}
-
-fn best_of(models: &[(Shortcomings, f64)], chance: f64) -> Option<usize> {
-    let fewest = models.iter().map(|(shortcomings, _)| *shortcomings).min()?;
-    let alike = || models.iter().filter(|(shortcomings, _)| *shortcomings == fewest);
-    let least = alike().map(|(_, error)| *error).fold(f64::INFINITY, f64::min);
-    let bound = (MUCH * least).max(chance);
-    models.iter().position(|(shortcomings, error)| *shortcomings == fewest && *error <= bound)
+fn best_of(models: &[(usize, f64)]) -> Option<usize> {
+    let first = models.iter().map(|(rank, _)| *rank).min()?;
+    let alike = models.iter().filter(|(rank, _)| *rank == first);
+    let least = alike.map(|(_, error)| *error).fold(f64::INFINITY, f64::min);
+    models.iter().position(|(rank, error)| *rank == first && *error <= MUCH * least)
 }
 
 /// Returns the place of the model to save, and why.
 pub(super) fn choose(
     evaluations: &[Evaluation],
-    measured: Option<&Measured>,
     fits: &[Box<dyn Fit>],
     block_size: ByteSize,
 ) -> (usize, SavedBecause) {
     if fits.len() == 1 {
         return (0, SavedBecause::OnlyModel);
     }
-    let best = match best(evaluations, measured) {
+    let best = match best(evaluations) {
         Some(best) if evaluations[best].is_judged() => best,
         _ => return (0, SavedBecause::NothingToCompare),
     };
@@ -94,9 +73,8 @@ pub(super) fn choose(
         return (limited, SavedBecause::HasLimits);
     }
     let saved = &evaluations[best];
-    let is_closer = |one: &Evaluation| {
-        MUCH * compared_error(one) < compared_error(saved) && shortcomings(one) > shortcomings(saved)
-    };
+    let is_closer =
+        |one: &Evaluation| MUCH * compared_error(one) < compared_error(saved) && rank(one) > rank(saved);
     match evaluations.iter().any(is_closer) {
         true => (best, SavedBecause::BetterVerdicts),
         false => (best, SavedBecause::PredictedBest),
@@ -108,31 +86,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn earlier_model_is_preferred_unless_a_later_one_is_better_by_more_than_chance() {
-        for (errors, chance, expected) in [
-            (&[2.0, 1.9, 3.0][..], 0.0, 0),
-            (&[2.2, 2.0, 3.0], 0.0, 0),
-            (&[2.3, 2.0, 3.0], 0.0, 1),
-            (&[2.3, 2.0, 3.0], 2.3, 0),
-            (&[9.0, 2.1, 2.0], 2.3, 1),
-            (&[9.0, 5.0, 2.0], 2.3, 2),
-            (&[0.0, 0.0], 0.0, 0),
+    fn earlier_model_is_preferred_unless_a_later_one_is_better_by_a_tenth() {
+        for (errors, expected) in [
+            (&[2.0, 1.9, 3.0][..], 0),
+            (&[2.2, 2.0, 3.0], 0),
+            (&[2.3, 2.0, 3.0], 1),
+            (&[9.0, 2.1, 2.0], 1),
+            (&[9.0, 5.0, 2.0], 2),
+            (&[0.0, 0.0], 0),
         ] {
-            let models: Vec<(Shortcomings, f64)> = errors.iter().map(|error| ((1, 0), *error)).collect();
-            assert_eq!(best_of(&models, chance), Some(expected), "{errors:?}");
+            let models: Vec<(usize, f64)> = errors.iter().map(|error| (1, *error)).collect();
+            assert_eq!(best_of(&models), Some(expected), "{errors:?}");
         }
-        assert_eq!(best_of(&[], 0.0), None);
+        assert_eq!(best_of(&[]), None);
     }
 
     #[test]
     fn model_with_better_verdicts_is_preferred() {
         for (models, expected) in [
-            ([((0, 0), 5.0), ((1, 0), 1.0)], 0),
-            ([((0, 1), 1.0), ((0, 0), 5.0)], 1),
-            ([((1, 0), 1.0), ((0, 2), 5.0)], 1),
-            ([((0, 1), 5.0), ((0, 1), 1.0)], 1),
+            ([(0, 5.0), (usize::MAX, 1.0)], 0),
+            ([(1, 1.0), (0, 5.0)], 1),
+            ([(usize::MAX, 1.0), (2, 5.0)], 1),
+            ([(1, 5.0), (1, 1.0)], 1),
         ] {
-            assert_eq!(best_of(&models, 0.0), Some(expected), "{models:?}");
+            assert_eq!(best_of(&models), Some(expected), "{models:?}");
         }
     }
 }

@@ -404,7 +404,7 @@ fn fit_device(
     about.insert("times_from".to_owned(), times_from.name().to_owned());
     about.insert("queue_length_max".to_owned(), summary.queue_length_max.to_string());
     let _working = session.working("fitting the whole trace");
-    let (saved, saved_because) = choice::choose(&evaluations, measured.as_ref(), &fits, block_size);
+    let (saved, saved_because) = choice::choose(&evaluations, &fits, block_size);
     about.insert("model".to_owned(), options.models[saved].name.to_owned());
     if let Some(evaluation) = evaluations.get(saved) {
         about.insert("evaluation".to_owned(), sentence(evaluation, split, options.predicted));

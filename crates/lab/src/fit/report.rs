@@ -61,7 +61,7 @@ pub fn stationarity(report: &FitReport) -> Option<String> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ArrivalModel {
-    /// As recorded, as asked.
+    /// As recorded, as requested.
     Recorded,
     /// As recorded, because they are independent of the device.
     Independent,
@@ -117,7 +117,7 @@ pub fn protocol(report: &FitReport) -> Option<String> {
 
 /// Returns the evaluation of the model that predicted best; `None` if nothing was predicted.
 pub fn best_model(report: &FitReport) -> Option<&Evaluation> {
-    choice::best(&report.evaluations, report.rest.as_ref()).map(|best| &report.evaluations[best])
+    choice::best(&report.evaluations).map(|best| &report.evaluations[best])
 }
 
 /// Predictions of several devices together: a row for all operations, one for each, then one for each device.

@@ -26,7 +26,7 @@ pub(super) struct RecordedRequest {
     pub(super) asked: StationRequest,
     /// True if the time is fitted: the request succeeded, no unknown request was ahead of it, and no limit held it.
     pub(super) counts: bool,
-    /// True if the request is part of the load that was seen: it succeeded.
+    /// True if the request is part of the recorded load: it succeeded.
     pub(super) is_seen: bool,
 }
 

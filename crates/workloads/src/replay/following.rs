@@ -8,8 +8,8 @@
 //!   [`TELLING`], they are assumed to wait for no completion.
 //! - *Independence.* Poisson arrivals see time averages \[Wolff82\]: they meet the device busy and idle, and each age of the last
 //!   completion, as often as these are there. If the greatest distance of the two distributions over all states is what chance
-//!   makes of so many arrivals, and less than [`FAINT`], arrivals are independent of the device. Of others, such as bursts, that
-//!   cannot be told: they count as dependent.
+//!   makes of so many arrivals, and less than [`FAINT`], arrivals are independent of the device. Of others, such as bursts, this
+//!   shows nothing: they count as dependent.
 //!
 //! # Scope and limits
 //! The first [`REQUESTS_MAX`] requests are counted. Ages are in classes of a quarter of a doubling.
