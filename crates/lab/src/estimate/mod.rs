@@ -188,6 +188,13 @@ pub(crate) fn row(
     let error_pct =
         estimate.as_ref().map_or_else(ErrorFigures::default, |estimate| estimating.errors_of(estimate));
     notes.extend(estimating.notes_of_limits(arrivals_per_s, estimate.as_ref()));
+    if device.build(Seed(0), "disk0").is_ok_and(|built| built.coverage().is_some()) {
+        notes.push(
+            "a clone answers loads outside of its fitted range with the times of the nearest fitted ones, and an estimate does not \
+             count them: see what `seeklab simulate` says of its range at this rate, and at that of --until"
+                .to_owned(),
+        );
+    }
     let row = DeviceEstimate {
         device: device.name.clone(),
         bare: device.bare,
