@@ -629,6 +629,24 @@ const REAL_DRIVES: [(&str, &[&str], f64); 6] = [
 
 #[test]
 #[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
+fn saved_clone_of_a_workstation_predicts_each_operation_within_the_documented_errors() {
+    let bench = Bench::new();
+    let trace = shared_trace("hpl-srt-ajw").join("ajw.1week.srt.zst");
+    let fit = ["fit", trace.to_str().unwrap(), "--device", "0", "-o", "clone.toml"];
+    let document = bench.json(&fit);
+    let fit = &document["fit"];
+    let saved = fit["evaluations"].as_array().unwrap().iter().find(|of| of["model"] == fit["saved_model"]);
+    // The second half of the week: reads within 15 % at the mean and a demerit up to p99 below 30 %, as for writes.
+    for (of, operation) in saved.unwrap()["operations"].as_array().unwrap().iter().zip(["read", "write"]) {
+        assert_eq!(of["operation"], operation);
+        let (mean_pct, demerit_pct) = (&of["mean_error_pct"], &of["demerit_to_p99"]["ea_rms_pct"]);
+        assert!(mean_pct.as_f64().unwrap().abs() < 15.0, "{operation}: {mean_pct} %");
+        assert!(demerit_pct.as_f64().unwrap() < 30.0, "{operation}: {demerit_pct} %");
+    }
+}
+
+#[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn station_predicts_new_queue_lengths_within_the_documented_demerit() {
     let bench = Bench::new();
     // Demerits to p99 in percent as docs/models/station.md has them, rounded up, and the plain technique's rounded down.
