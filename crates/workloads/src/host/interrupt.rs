@@ -51,11 +51,15 @@ impl Host {
 
     /// Goes on with the process that a CPU runs.
     fn go_on(&mut self, pid: u32) {
+        let held = std::mem::replace(&mut self.processes[pid as usize].held, NONE);
         match self.step(pid) {
             Next::Compute(time) => self.processes[pid as usize].remaining = time,
             Next::Wait(wait) => self.suspend(pid, wait),
             Next::End => self.end_process(pid),
             Next::Continue => unreachable!("a step goes on until it has a time"),
+        }
+        if held != NONE && self.cache.release(held) {
+            self.wake_memory_waiters();
         }
     }
 

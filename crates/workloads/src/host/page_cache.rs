@@ -10,6 +10,8 @@
 //! # Scope and limits
 //! - Replacement is among clean frames: on SVR4 strictly by least recent use, on Linux by [`TwoLists`]. A frame that was written to the
 //!   device counts as used when the write completed.
+//! - A frame that a process holds is not replaced: one whose read it waited for, until the process has run, and one whose access
+//!   begins a read-ahead, until that is submitted.
 //! - Frames are numbered in the order of their first use. The syncer sweeps over the numbers.
 
 use seeklab_core::Instant;
@@ -44,6 +46,8 @@ pub(super) struct Frame {
     pub(super) waiting: List,
     /// The next frame of the same request, or [`NONE`].
     pub(super) chain: u32,
+    /// Processes that hold the frame, so that its block stays in memory.
+    holders: u32,
     /// True if the access to the block begins a read-ahead.
     pub(super) is_marked: bool,
     /// True if the block changed while the device was writing it.
@@ -172,7 +176,7 @@ impl PageCache {
         self.unneeded + kept as u64
     }
 
-    /// Takes a frame for a block that is not in memory, in state `Reading`. `None` if no frame is free or clean.
+    /// Takes a frame for a block that is not in memory, in state `Reading`. `None` if no frame is free or can be replaced.
     pub(super) fn allocate(&mut self, page: u64) -> Option<u32> {
         let frame = if let Some(frame) = self.links.pop_front(&mut self.free) {
             frame
@@ -185,6 +189,7 @@ impl PageCache {
                 ahead_since: None,
                 waiting: List::EMPTY,
                 chain: NONE,
+                holders: 0,
                 is_marked: false,
                 is_dirtied_again: false,
                 is_referenced: false,
@@ -203,7 +208,28 @@ impl PageCache {
         Some(frame)
     }
 
-    /// Takes the block that gives way from memory. `None` if no frame is clean.
+    /// A process holds a frame from now on: its block stays in memory.
+    pub(super) fn hold(&mut self, frame: u32) {
+        self.frames[frame as usize].holders += 1;
+    }
+
+    /// A process no longer holds a frame. Returns true if the frame can be replaced from now on.
+    pub(super) fn release(&mut self, frame: u32) -> bool {
+        let released = &mut self.frames[frame as usize];
+        released.holders -= 1;
+        released.holders == 0 && released.state == FrameState::Clean
+    }
+
+    /// The first frame of a list that no process holds.
+    fn first_replaceable(&self, list: List) -> Option<u32> {
+        let mut frame = list.first;
+        while frame != NONE && self.frames[frame as usize].holders > 0 {
+            frame = self.links.next(frame);
+        }
+        (frame != NONE).then_some(frame)
+    }
+
+    /// Takes the block that gives way from memory. `None` if no frame is clean, or processes hold all that are.
     fn evict(&mut self) -> Option<u32> {
         while self.lists.as_ref().is_some_and(|lists| lists.is_inactive_low())
             && let Some(frame) = self.links.pop_front(&mut self.active)
@@ -212,8 +238,14 @@ impl PageCache {
             self.links.push_back(&mut self.clean, frame);
             self.lists.as_mut().expect("they were just there").deactivate();
         }
-        let inactive = self.links.pop_front(&mut self.clean);
-        let frame = inactive.or_else(|| self.links.pop_front(&mut self.active))?;
+        let frame = if let Some(frame) = self.first_replaceable(self.clean) {
+            self.links.remove(&mut self.clean, frame);
+            frame
+        } else {
+            let frame = self.first_replaceable(self.active)?;
+            self.links.remove(&mut self.active, frame);
+            frame
+        };
         let evicted = &mut self.frames[frame as usize];
         self.unneeded += u64::from(evicted.ahead_since.take().is_some());
         self.index.remove(evicted.page);
@@ -332,6 +364,20 @@ mod tests {
         let left: Vec<u64> =
             [1, 2, 3, 193, 194].into_iter().filter(|page| cache.find(*page).is_some()).collect();
         assert_eq!(left, [1, 2, 3, 194]);
+    }
+
+    #[test]
+    fn frame_that_a_process_holds_is_not_replaced() {
+        for mut cache in [PageCache::new(2), PageCache::new(2).with_two_lists()] {
+            [1, 2].into_iter().for_each(|page| read(&mut cache, page));
+            cache.hold(0);
+            cache.hold(0);
+            assert_eq!(cache.allocate(3), Some(1), "0 was used before, and is held");
+            assert_eq!(cache.allocate(4), None);
+            assert!(!cache.release(0), "another process holds it");
+            assert!(cache.release(0));
+            assert_eq!(cache.allocate(4), Some(0));
+        }
     }
 
     #[test]

@@ -86,6 +86,8 @@ pub(super) struct Process {
     pub(super) is_task: bool,
     pub(super) parent: u32,
     pub(super) children: u32,
+    /// Frame whose read it waited for and that it holds until it has run, or [`NONE`].
+    pub(super) held: u32,
     /// True if one of its requests failed.
     pub(super) is_failed: bool,
     /// Requests past the page cache that the device has, and true if the last one was a read.
@@ -123,6 +125,7 @@ impl Process {
             is_task: false,
             parent: NONE,
             children: 0,
+            held: NONE,
             is_failed: false,
             outstanding: 0,
             reads: false,

@@ -517,6 +517,11 @@ impl Host {
         while let Some(pid) = self.links.pop_front(&mut self.cache.frame_mut(frame).waiting) {
             let is_own = was_reading || class == Criticality::TimeCritical;
             self.processes[pid as usize].is_failed |= !is_ok && is_own;
+            if was_reading && is_ok {
+                // Another process may run first, and need memory.
+                self.cache.hold(frame);
+                self.processes[pid as usize].held = frame;
+            }
             self.wake(pid);
         }
         let state = if was_reading && !is_ok { FrameState::Free } else { FrameState::Clean };

@@ -305,7 +305,7 @@ proptest! {
 }
 
 /// Drives the host until it has finished or so many requests are complete; the time then.
-fn go(
+pub(crate) fn go(
     host: &mut Host,
     device: &mut Server,
     mut now: Instant,

@@ -1,10 +1,11 @@
 //! The page cache of Linux, mechanism by mechanism.
 
 use proptest::prelude::*;
-use seeklab_core::{Criticality, Duration, Operation, Seed};
+use seeklab_core::{Criticality, Duration, Instant, Operation, Seed};
 
 use crate::common::{Server, Service};
 use crate::host::{FREE, Run, host, host_with_seed, run, run_host};
+use crate::host_laws::go;
 
 const SERVICE: Duration = Duration::from_ms(10);
 
@@ -65,6 +66,29 @@ fn large_request_is_read_whole() {
     assert_eq!(whole.completions[0].request.criticality, Criticality::TimeCritical);
     let split = run(&line.replace("files", "host.max_request=64KiB,files"), SERVICE);
     assert!(sizes(&split, Operation::Read).iter().all(|size| *size <= 16), "{:?}", requests(&split));
+}
+
+/// Returns true if a host ends its run on a device that answers at once, with requests enough for programs that wait for each block.
+fn finishes_at_once(line: &str) -> bool {
+    let mut host = host(line);
+    let mut device = Server::new(Service::Constant(Duration::ZERO));
+    go(&mut host, &mut device, Instant::ZERO, &mut Vec::new(), 20_000);
+    host.figures().is_finished
+}
+
+#[test]
+fn readers_whose_requests_need_all_memory_do_not_take_blocks_from_each_other_before_they_are_used() {
+    let random = "host.profile=linux,host.memory=1MiB,files.a.size=5MiB,processes.p.program=read a 1MiB random,\
+                  processes.q.program=read a 512B";
+    let in_order = "host.profile=linux,host.memory=256KiB,files.a.size=5MiB,processes.p.program=read a 3MiB,\
+                    processes.q.program=read a 512B random";
+    let partial = "host.profile=linux,host.memory=256KiB,files.a.size=5MiB,processes.p.program=read a 3MiB,\
+                   processes.q.program=write a 100B random";
+    for line in [random, in_order, partial] {
+        for cpus in 1..4 {
+            assert!(finishes_at_once(&format!("host.cpus={cpus},{line}")), "{cpus} CPUs: {line}");
+        }
+    }
 }
 
 #[test]

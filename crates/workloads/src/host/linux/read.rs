@@ -55,7 +55,7 @@ impl Host {
                 index = following;
             };
             if is_marked {
-                self.read_marked(pid, access.file, index, access.requested_end - index);
+                self.read_marked(pid, access.file, index, frame, access.requested_end - index);
             }
             if self.cache.frame(frame).state == FrameState::Reading {
                 access.next = index;
@@ -86,8 +86,8 @@ impl Host {
         self.read_window(pid, access.file, window, access.next..access.end);
     }
 
-    /// The marked block of a window is accessed: reads the next window.
-    fn read_marked(&mut self, pid: u32, file: u32, index: u64, requested: u64) {
+    /// The marked block of a window is accessed: reads the next window. The process holds the frame of the block meanwhile.
+    fn read_marked(&mut self, pid: u32, file: u32, index: u64, frame: u32, requested: u64) {
         let limit = self.window_limit(file, requested);
         let page = self.linux().page(file, index);
         let mut state = self.linux().files[file as usize].read_ahead;
@@ -100,7 +100,9 @@ impl Host {
         let window = state.marked(index, requested, limit, self.settings.aligned_read_ahead, next_missing);
         self.linux_mut().files[file as usize].read_ahead = state;
         if let Some(window) = window {
+            self.cache.hold(frame);
             self.read_window(pid, file, window, 0..0);
+            self.cache.release(frame);
         }
     }
 
@@ -160,7 +162,7 @@ impl Host {
         self.need(frame);
         self.cache.touch(frame);
         if std::mem::take(&mut self.cache.frame_mut(frame).is_marked) {
-            self.read_marked(pid, file, index, 1);
+            self.read_marked(pid, file, index, frame, 1);
         }
         self.wait_if_reading(pid, frame)
     }
