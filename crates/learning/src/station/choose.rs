@@ -336,7 +336,8 @@ fn predict(parts: &Arc<Parts>, run: &[RecordedRequest], piece: &Piece, mode: Mod
     let mut record = TraceRecord::new(Instant::ZERO, Operation::Read, 0, 0);
     for seen in &kept {
         (record.arrival, record.completion) = (seen.arrival, Some(seen.completion));
-        StationRequest { op: record.op, lbn: record.lbn, blocks: record.blocks, fua: record.fua } = seen.asked;
+        StationRequest { op: record.op, lbn: record.lbn, blocks: record.blocks, fua: record.fua } =
+            seen.asked;
         driven.take(&record, &mut observe).expect("the device takes requests that were checked");
         if counts(seen) {
             measured.push(seen.completion - seen.arrival);
