@@ -11,7 +11,7 @@
 //! percentiles are scaled to the mean of the method, which takes most of the random variation from them.
 //!
 //! # Assumptions
-//! The same as for [`finite_departures`](super::finite_departures()).
+//! One server, exponential think times and independent services, as for [`finite_departures`](super::finite_departures()).
 //!
 //! # Scope and limits
 //! 262,144 requests, of which 2,621 exceed the 99th percentile: its standard error is some 1 % near saturation and less below.

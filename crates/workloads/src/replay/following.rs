@@ -31,7 +31,7 @@ const TELLING: f64 = 0.1;
 /// Distance of the states at arrivals from those at large, from which on arrivals depend on the device, however few there are.
 const FAINT: f64 = 0.02;
 
-/// That distance times the square root of the number of arrivals, which one in 1,000 samples of independent arrivals exceeds
+/// Distance of the states times the square root of the number of arrivals, which one in 1,000 samples of independent arrivals exceeds
 /// (Kolmogorov's distribution; in a few classes it is exceeded more rarely).
 const BY_CHANCE: f64 = 1.95;
 
