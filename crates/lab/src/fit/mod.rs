@@ -403,6 +403,7 @@ fn fit_device(
     about.insert("capacity".to_owned(), capacity.origin.text().to_owned());
     about.insert("times_from".to_owned(), times_from.name().to_owned());
     about.insert("queue_length_max".to_owned(), summary.queue_length_max.to_string());
+    session.check()?;
     let _working = session.working("fitting the whole trace");
     let (saved, saved_because) = choice::choose(&evaluations, &fits, block_size);
     about.insert("model".to_owned(), options.models[saved].name.to_owned());

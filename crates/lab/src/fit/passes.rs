@@ -77,13 +77,15 @@ pub(super) fn choose_device(survey: &Survey, wanted: Option<u16>) -> Result<u16,
     }
 }
 
-/// Shows all rows to `take`, some at a time, and who recorded them; the trace, read to its end.
+/// Shows all rows to `take`, some at a time, and who recorded them; the trace, read to its end. A stop ends the pass at its beginning, too:
+/// fits of many devices make many short passes.
 pub(super) fn each_run(
     session: &Session,
     mut trace: OpenTrace,
     what: &str,
     mut take: impl FnMut(&[TraceRecord], Recorder) -> Result<(), Failure>,
 ) -> Result<OpenTrace, Failure> {
+    session.check()?;
     let mut progress = session.progress_of(what, &trace);
     loop {
         let Rows { records, metadata } = trace.next_rows()?;
@@ -93,5 +95,38 @@ pub(super) fn each_run(
         }
         take(records, metadata.recorder())?;
         progress.steps(records.len() as u64)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use seeklab_traces::ReadOptions;
+
+    use super::*;
+    use crate::listener::Unheard;
+    use crate::stop::Stop;
+
+    #[test]
+    fn stop_ends_a_pass_over_few_rows() {
+        let mut file = tempfile::Builder::new().suffix(".csv").tempfile().unwrap();
+        file.write_all(b"arrival_ns,op,lbn,blocks\n0,read,0,8\n10,read,8,8\n").unwrap();
+        let stop = Stop::new();
+        let session = Session::new(Arc::new(Unheard), stop.clone());
+        let pass = |path: &Path| {
+            let trace = seeklab_columnar::open(path, None, &ReadOptions::default()).unwrap();
+            let mut rows = 0;
+            let result = each_run(&session, trace, "reading", |records, _| {
+                rows += records.len();
+                Ok(())
+            });
+            (result.map(drop).map_err(|failure| failure.to_string()), rows)
+        };
+        assert_eq!(pass(file.path()), (Ok(()), 2));
+        stop.stop();
+        assert_eq!(pass(file.path()), (Err("interrupted".to_owned()), 0));
     }
 }

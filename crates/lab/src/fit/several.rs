@@ -105,8 +105,9 @@ pub fn fit_several(
             ("seed".to_owned(), options.seed.to_string()),
             ("version".to_owned(), VERSION.to_owned()),
         ]);
-        fit_device(session, &open, options, &surveyed, *number, span, about)
-            .map_err(|failure| failure.context(format!("device {number}")))
+        fit_device(session, &open, options, &surveyed, *number, span, about).map_err(|failure| {
+            session.check().err().unwrap_or_else(|| failure.context(format!("device {number}")))
+        })
     });
     let fitted: Vec<Fitted> = fitted.collect::<Result<_, _>>()?;
     let split = options.split.share(span);
