@@ -33,6 +33,7 @@ pub mod output;
 pub mod points;
 pub mod progress;
 pub mod record;
+mod replay_part;
 pub mod retries;
 pub mod run;
 pub mod series;

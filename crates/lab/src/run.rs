@@ -32,6 +32,7 @@ use crate::failure::Failure;
 use crate::jobs::JobsSummary;
 use crate::output::VERSION;
 use crate::progress::Progress;
+use crate::replay_part::check_part;
 use crate::session::Session;
 use crate::stop::Stop;
 use crate::system::{Programs, SystemTrace, programs};
@@ -535,6 +536,9 @@ fn replay(
         let mut others = 1..u16::try_from(bank.len()).unwrap_or(u16::MAX);
         let stated = others.try_for_each(|device| writer.annotate(&capacity_key(device), &capacity));
         result.write_error = stated.err().map(Failure::from);
+    if counters.issued == 0 {
+        check_part(workload, spec)?;
+    }
     }
     if bank.len() > 1 {
         notes.push(Note::Remark(format!("{} devices of the trace, one instance each", bank.len())));

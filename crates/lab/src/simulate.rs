@@ -22,6 +22,9 @@ use crate::run::{Followed, Outputs, SimulationResult, metadata, run};
 use crate::session::Session;
 use crate::workload::{ResolvedWorkload, WorkloadOptions, resolve_workload};
 
+/// CPU time of a run from which on its speed is stated: less measures the clock.
+const SPEED_CPU_S: f64 = 0.01;
+
 /// Options of a simulation.
 #[derive(Debug, Clone)]
 pub struct SimulateOptions {
@@ -187,6 +190,11 @@ pub fn simulate(session: &Session, options: &SimulateOptions) -> Result<Simulate
     let devices: Vec<Resolved> =
         options.devices.iter().map(|name| resolve(name, &options.setup)).collect::<Result<_, _>>()?;
     let workload = resolve_workload(&options.workload, &options.workload_options)?;
+    if options.processes && !workload.has_processes() {
+        return Err(Failure::new(format!("--processes: `{}` runs on no host", workload.name)).hint(
+            "name a file with `kind = \"host\"`, a system-level trace or an application, without --open, --closed or --think",
+        ));
+    }
     if options.estimate {
         check_method(&workload).map_err(|failure| failure.context("--estimate"))?;
     }
@@ -385,9 +393,12 @@ fn make_report(
     let speed: Vec<String> = results
         .iter()
         .zip(devices)
+        .filter(|(result, _)| result.cpu_s >= SPEED_CPU_S)
         .map(|(result, device)| format!("{} {:.2} M", device.name, result.requests_per_cpu_s() / 1e6))
         .collect();
-    notes.push(Note::Remark(format!("simulated requests per CPU-second: {}", speed.join(", "))));
+    if !speed.is_empty() {
+        notes.push(Note::Remark(format!("simulated requests per CPU-second: {}", speed.join(", "))));
+    }
     let spec = toml::to_string(&workload.spec).unwrap_or_default();
     let parameters = spec
         .lines()

@@ -280,6 +280,12 @@ pub fn from_spec(
             "name a file with `kind = \"host\"`, a system-level trace or an application, without --open, --closed or --think",
         ));
     }
+    let is_shaped =
+        matches!(&spec, WorkloadSpec::Synthetic(synthetic) if synthetic.arrivals == ArrivalSpec::Shaped);
+    if options.shape.is_some() && !is_shaped {
+        return Err(Failure::new(format!("--shape: `{name}` takes no interarrival times from a trace"))
+            .hint("name a workload with `process = \"shaped\"`, or leave --shape out"));
+    }
     let is_jobs = matches!(spec, WorkloadSpec::Jobs(_));
     if is_application || is_host || is_jobs {
         let unusable = [
@@ -383,6 +389,11 @@ impl ResolvedWorkload {
     }
 
     /// The trace of a replay.
+    /// Returns true if processes run it on a host.
+    pub(crate) fn has_processes(&self) -> bool {
+        matches!(self.spec, WorkloadSpec::Host(_) | WorkloadSpec::System(_)) || self.spec.builtin().is_some()
+    }
+
     pub fn trace(&self) -> Option<&str> {
         match &self.spec {
             WorkloadSpec::Replay(spec) => spec.trace.as_deref(),

@@ -41,3 +41,17 @@ fn follow_without_completion_times_is_refused() {
     let arguments = ["simulate", "hp-c2247a", "-w", "arrivals.csv", "--follow"];
     bench.run(&arguments).fails(&["`follow` needs completion times", "hint: "]);
 }
+
+#[test]
+fn parts_that_a_trace_lacks_are_refused() {
+    let bench = Bench::new();
+    bench.write(
+        "t.csv",
+        "arrival_ns,device,op,lbn,blocks\n0,0,read,0,8\n1000000000,2,read,8,8\n2000000000,0,read,8,8\n",
+    );
+    let run = |part: &[&str]| bench.run(&[&["simulate", "hp-c2247a", "-w", "t.csv"], part].concat());
+    run(&["--replay-device", "5"]).fails(&["--replay-device 5", "devices of the trace: 0, 2"]);
+    run(&["--replay-from", "100s"]).fails(&["--replay-from 100s", "the last request arrives at 2s"]);
+    run(&["--replay-device", "2", "--replay-from", "1.5s"]).fails(&["--replay-from 1.5s", "arrives at 1s"]);
+    run(&["--replay-device", "2", "--replay-from", "1s"]).done();
+}

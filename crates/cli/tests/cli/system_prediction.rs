@@ -171,6 +171,8 @@ fn one_verb_replays_the_requests_of_the_trace_too() {
     }
 }
 
+        (&["-w", TRACE, "--host", "profile=svr4"], &["host.profile: svr4", "linux", "hint"]),
+        (&["-w", TRACE, "--open", "--processes"], &["--processes", "runs on no host"]),
 #[test]
 fn settings_change_what_they_name() {
     let bench = bench();

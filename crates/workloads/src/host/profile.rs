@@ -100,7 +100,7 @@ impl Settings {
         let speed = given.cpu_speed.map_or(1.0, Ratio::as_f64);
         let time = |given: Option<Duration>, of_profile: Duration| given.unwrap_or(of_profile).min(HORIZON);
         let cost = |given: Option<Duration>, of_profile| scaled(given.unwrap_or(of_profile), speed);
-        match given.profile {
+        match given.profile.unwrap_or_default() {
             Profile::Svr4 => {
                 let frames = pages(given.memory.unwrap_or(ByteSize::from_bytes(40 << 20)));
                 let share = |ratio: Ratio| ((f64::from(frames) * ratio.as_f64()).round() as u32).max(1);

@@ -52,8 +52,10 @@ pub struct HostSpec {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HostSettings {
-    /// Operating system and machine whose settings apply.
-    pub profile: Profile,
+    /// Operating system and machine whose settings apply [default: `svr4`; `linux` for a system-level trace and an application, which run
+    /// on no other].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
     /// Memory of the page cache. Of a trace: `MemAvailable` in `/proc/meminfo`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "256KiB"))]
@@ -214,7 +216,6 @@ impl SystemSpec {
         };
         let mut merged = table(traced);
         text::merge(&mut merged, table(&self.host));
-        merged.insert("profile".to_owned(), "linux".into());
         read_settings(&merged)
     }
 }

@@ -35,12 +35,13 @@ impl Host {
     /// large.
     pub fn new(spec: &HostSpec, target: AddressSpace, seed: Seed) -> Result<Self, DescriptionError> {
         let block_bytes = check_blocks(target)?;
+        check_given(&spec.host).map_err(|error| error.under("host"))?;
         let settings = Settings::new(&spec.host);
         check_settings(&settings).map_err(|error| error.under("host"))?;
         let device_pages = target.capacity_blocks / (PAGE_BYTES / block_bytes);
         let files = file::lay_out(&spec.files, device_pages)?;
         let Definitions { definitions, is_forked, locks, pipes } = definitions(spec, &settings)?;
-        let linux = (spec.host.profile == Profile::Linux).then(|| {
+        let linux = (spec.host.profile == Some(Profile::Linux)).then(|| {
             Box::new(Linux::new(
                 files.iter().map(File::source),
                 Vec::new(),
@@ -92,8 +93,7 @@ impl Host {
                 "the trace has no thread of its command",
             ));
         }
-        let settings = Settings::new(&HostSettings { profile: Profile::Linux, ..settings.clone() });
-        check_settings(&settings).map_err(|error| error.under("host"))?;
+        let settings = linux_settings(settings).map_err(|error| error.under("host"))?;
         let is_task = |number| recording.task.is_empty() || recording.task.contains(&(number as u32));
         let definition = |number| Definition { program: Vec::new(), is_task: is_task(number) };
         let definitions: Vec<_> = (0..recording.threads.len()).map(definition).collect();
@@ -141,8 +141,7 @@ impl Host {
     ) -> Result<Self, DescriptionError> {
         let block_bytes = check_blocks(target)?;
         let device_pages = target.capacity_blocks / (PAGE_BYTES / block_bytes);
-        let settings = Settings::new(&HostSettings { profile: Profile::Linux, ..settings.clone() });
-        check_settings(&settings).map_err(|error| error.under("host"))?;
+        let settings = linux_settings(settings).map_err(|error| error.under("host"))?;
         let stream = seed.stream("application.directories");
         let Ok(files) = FileSystem::new(files.mount, files.discards, device_pages, stream) else {
             let problem = format!("a device of {} blocks holds no file system", target.capacity_blocks);
@@ -355,6 +354,38 @@ impl Host {
 const ORDERED_FRAMES_MAX: u32 = 1 << 24;
 
 /// Checks settings against each other.
+/// The settings of a host that runs a recording or an application.
+fn linux_settings(given: &HostSettings) -> Result<Settings, DescriptionError> {
+    if given.profile == Some(Profile::Svr4) {
+        let problem = "svr4: recorded programs and applications run on `linux`";
+        return Err(DescriptionError::invalid("profile", problem)
+            .hint("leave the profile out; programs of `kind = \"host\"` run on svr4 too"));
+    }
+    let given = HostSettings { profile: Some(Profile::Linux), ..given.clone() };
+    check_given(&given)?;
+    let settings = Settings::new(&given);
+    check_settings(&settings)?;
+    Ok(settings)
+}
+
+/// Checks that settings of the syncer of SVR4 are not given for another system.
+fn check_given(given: &HostSettings) -> Result<(), DescriptionError> {
+    if given.profile != Some(Profile::Linux) {
+        return Ok(());
+    }
+    let of_svr4 = [
+        ("sweep", given.sweep.is_some()),
+        ("sweep_interval", given.sweep_interval.is_some()),
+        ("contiguous", given.contiguous.is_some()),
+    ];
+    match of_svr4.into_iter().find(|(_, is_given)| *is_given) {
+        Some((key, _)) => Err(DescriptionError::invalid(key, "is a setting of the profile `svr4`").hint(
+            "leave it out: the flusher of `linux` has dirty_background, dirty_expire and writeback_interval",
+        )),
+        None => Ok(()),
+    }
+}
+
 fn check_settings(settings: &Settings) -> Result<(), DescriptionError> {
     if !settings.clock_interval.is_zero() && settings.clock_interrupt >= settings.clock_interval {
         let (interval, cost) = (settings.clock_interval, settings.clock_interrupt);

@@ -28,7 +28,7 @@ pub(super) fn traced(metadata: &SystemMetadata) -> HostSettings {
     // The others are left to what emulates the device, and to the threads of the kernel that are not modelled.
     let cpus = if metadata.task_cpus.is_empty() { &metadata.cpus } else { &metadata.task_cpus };
     HostSettings {
-        profile: Profile::Linux,
+        profile: Some(Profile::Linux),
         memory: memory.map(ByteSize::from_bytes),
         used_memory: group.map(|group| ByteSize::from_bytes(group.used_bytes)),
         cpus: u32::try_from(cpus.len()).ok().filter(|cpus| *cpus > 0),

@@ -442,7 +442,7 @@ mod tests {
     /// Limits of 4 and 8 MiB.
     fn balance(is_strict: bool) -> Balance {
         let given = HostSettings {
-            profile: Profile::Linux,
+            profile: Some(Profile::Linux),
             dirty_bytes: Some("8MiB".parse().unwrap()),
             dirty_background_bytes: Some("4MiB".parse().unwrap()),
             strict_dirty_limit: Some(is_strict),
