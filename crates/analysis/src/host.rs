@@ -15,7 +15,7 @@ pub struct HostSummary {
     pub finished: bool,
     /// Number of CPUs. The CPU times and idle times of all CPUs add up to the elapsed time of each.
     pub cpus: u32,
-    /// Time from the start of the task's first process to the end of the last.
+    /// Time from the start of the task's first process to the end of the last, or of the run if the task did not end.
     pub elapsed_s: f64,
     /// CPU time of the task's processes.
     pub task_cpu_s: f64,
@@ -137,6 +137,11 @@ impl HostProcess {
 }
 
 impl HostSummary {
+    /// Returns true if the task ended and no process ended early, so that the elapsed time is that of all of its work.
+    pub const fn is_complete(&self) -> bool {
+        self.finished && self.failed_processes == 0
+    }
+
     /// The classes with their names, most pressing first.
     pub const fn classes(&self) -> [(&'static str, &ClassSummary); 3] {
         [

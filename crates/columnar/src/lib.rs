@@ -33,7 +33,7 @@ use seeklab_traces::{Metadata, OpenTrace, ReadOptions, Source, TraceError, Trace
 
 pub use parquet_format::Parquet;
 pub use table::{ColumnValues, Table, TableColumn, read_table, write_table};
-pub use typed_table::{TypedTableReader, TypedTableWriter};
+pub use typed_table::{TypedTableReader, TypedTableWriter, row_count};
 
 /// All trace formats: those of [`seeklab_traces::FORMATS`], and Parquet behind the canonical CSV.
 pub const FORMATS: &[&dyn TraceFormat] = &{

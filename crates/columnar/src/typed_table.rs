@@ -18,7 +18,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
+use parquet::file::metadata::{KeyValue, ParquetMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 use seeklab_files::OutputFile;
@@ -178,16 +178,31 @@ fn guarded<T>(call: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, Parqu
         .unwrap_or_else(|_| Err(ParquetError::General("the file is damaged".to_owned())))
 }
 
+/// Number of rows of any Parquet file.
+///
+/// # Errors
+/// If the file cannot be read or is no Parquet file.
+pub fn row_count(path: &Path) -> Result<u64, TraceError> {
+    Ok(count_rows(builder(path)?.metadata()))
+}
+
+fn builder(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>, TraceError> {
+    let file =
+        File::open(path).map_err(|error| TraceError::io("cannot open the table", error).in_file(path))?;
+    guarded(|| ParquetRecordBatchReaderBuilder::try_new(file)).map_err(|error| failed("read", error, path))
+}
+
+fn count_rows(metadata: &ParquetMetaData) -> u64 {
+    metadata.row_groups().iter().map(|group| u64::try_from(group.num_rows()).unwrap_or(0)).sum()
+}
+
 impl<R: TableRow> TypedTableReader<R> {
     /// Opens the table at `path`.
     ///
     /// # Errors
     /// If the file cannot be read, is no table of these rows, or has another version.
     pub fn open(path: &Path, version: u32) -> Result<Self, TraceError> {
-        let file =
-            File::open(path).map_err(|error| TraceError::io("cannot open the table", error).in_file(path))?;
-        let builder = guarded(|| ParquetRecordBatchReaderBuilder::try_new(file))
-            .map_err(|error| failed("read", error, path))?;
+        let builder = builder(path)?;
         let pairs = builder.metadata().file_metadata().key_value_metadata();
         let value = |key: &str| {
             let key = format!("{KEY_PREFIX}{key}");
@@ -219,8 +234,7 @@ impl<R: TableRow> TypedTableReader<R> {
             let problem = format!("the columns of `{}` in version {version} are expected", R::TABLE);
             return invalid(Problem::new("columns", names.join(","), problem));
         };
-        let groups = builder.metadata().row_groups().iter();
-        let row_count = groups.map(|group| u64::try_from(group.num_rows()).unwrap_or(0)).sum();
+        let row_count = count_rows(builder.metadata());
         let batches = guarded(|| builder.with_batch_size(BATCH_ROWS).build())
             .map_err(|error| failed("read", error, path))?;
         let path = path.to_owned();

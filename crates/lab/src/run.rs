@@ -59,14 +59,30 @@ pub struct SimulationResult {
     pub host: Option<HostResult>,
     /// Figures of a stream of jobs, if the workload is one.
     pub jobs: Option<JobsSummary>,
-    /// Reason why the figures are void, if the trace of a host was incomplete.
-    pub void: Option<String>,
+    /// Reason why the figures are void: the trace of a host is incomplete, or its task did not do all of its work.
+    pub void: Option<Void>,
     /// CPU time of the simulation.
     pub cpu_s: f64,
     /// Wall-clock time of the simulation.
     pub wall_s: f64,
     /// Reason for an incomplete trace, if it could not be written.
     pub write_error: Option<Failure>,
+}
+
+/// Reason why figures are void.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Void {
+    /// The reason.
+    pub reason: String,
+    /// Advice.
+    pub hint: &'static str,
+}
+
+impl Void {
+    /// The trace that the figures come from is incomplete.
+    fn of_trace(reason: &str) -> Self {
+        Self { reason: reason.to_owned(), hint: "record the trace again with a larger --kernel-buffer" }
+    }
 }
 
 impl SimulationResult {
@@ -179,7 +195,7 @@ pub fn run(
         WorkloadSpec::Replay(spec) => {
             let mut result = replay(device, workload, spec, seed, limits, outputs, progress)?;
             result.notes.extend(workload.void.iter().cloned().map(Note::Warning));
-            result.void.clone_from(&workload.void);
+            result.void = workload.void.as_deref().map(Void::of_trace);
             result
         }
         WorkloadSpec::Postmark(_) | WorkloadSpec::Build(_) | WorkloadSpec::Database(_) => {
@@ -251,16 +267,26 @@ fn run_host(
     let kinds = host.kinds().iter().map(|kind| (*kind).to_owned());
     let figures = HostResult::new(&host, names.into_iter().chain(kinds).collect());
     let summary = &figures.summary;
-    let mut warn = |text: String| result.notes.push(Note::Warning(format!("{}: {text}", device.name)));
+    let mut void = |reason: String, hint| {
+        result.notes.push(Note::Warning(format!("{}: {reason}", device.name)));
+        result.void.get_or_insert(Void { reason, hint });
+    };
+    if !summary.finished {
+        void(
+            "the task did not end, so the prediction is void".to_owned(),
+            "processes that wait for each other never end, and a run ends after a year of its own time",
+        );
+    }
     if summary.failed_processes > 0 {
         let processes = if summary.failed_processes == 1 { "process" } else { "processes" };
-        warn(format!(
-            "{} {processes} ended early because a request failed, or there were too many processes",
-            summary.failed_processes
-        ));
-    }
-    if !summary.finished {
-        warn("the task did not end, so its elapsed time is that until the run stopped".to_owned());
+        void(
+            format!(
+                "{} {processes} ended early because a request failed, or there were too many processes, so the prediction is \
+                 void",
+                summary.failed_processes
+            ),
+            "an application (postmark, build, database) goes on after failed requests",
+        );
     }
     result.host = Some(figures);
     Ok((result, host))
@@ -309,7 +335,7 @@ fn system(
     let (mut result, _) = run_host(device, workload, host, names, seed, limits, outputs, progress)?;
     result.notes.extend(notes.into_iter().map(Note::Remark));
     result.notes.extend(void.iter().cloned().map(Note::Warning));
-    result.void = void;
+    result.void = void.as_deref().map(Void::of_trace).or(result.void);
     Ok(result)
 }
 
@@ -510,6 +536,9 @@ fn replay(
         hint.into_iter().fold(failure, Failure::hint)
     })?;
     let mut result = result?;
+    if counters.issued == 0 {
+        check_part(workload, spec)?;
+    }
     for (count, what) in [
         (counters.wrapped, "requests lay beyond the end of the device and were wrapped around"),
         (counters.scaled, "requests were moved, as the trace extends beyond the end of the device"),
@@ -536,9 +565,6 @@ fn replay(
         let mut others = 1..u16::try_from(bank.len()).unwrap_or(u16::MAX);
         let stated = others.try_for_each(|device| writer.annotate(&capacity_key(device), &capacity));
         result.write_error = stated.err().map(Failure::from);
-    if counters.issued == 0 {
-        check_part(workload, spec)?;
-    }
     }
     if bank.len() > 1 {
         notes.push(Note::Remark(format!("{} devices of the trace, one instance each", bank.len())));

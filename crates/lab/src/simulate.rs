@@ -223,8 +223,8 @@ pub fn simulate(session: &Session, options: &SimulateOptions) -> Result<Simulate
         Some(failure.hint("lower the rate, replay closed (--closed N), or raise --max-outstanding"))
     });
     let void = runs().find_map(|(result, device)| {
-        let failure = Failure::check(format!("{}: {}", device.name, result.void.as_ref()?));
-        Some(failure.hint("record the trace again with a larger --kernel-buffer"))
+        let void = result.void.as_ref()?;
+        Some(Failure::check(format!("{}: {}", device.name, void.reason)).hint(void.hint))
     });
     let figures = SimulateFigures {
         seed: options.seed.0,

@@ -344,6 +344,7 @@ fn requests_of(
             .hint("write for example system,trace=db.sys"));
     };
     let trace = SystemTrace::open(Path::new(folder))?;
+    trace.check_tables()?;
     let gap = trace.metadata().events.gap();
     let replay = ReplaySpec {
         trace: Some(trace.requests().to_string_lossy().into_owned()),
@@ -388,12 +389,12 @@ impl ResolvedWorkload {
         }
     }
 
-    /// The trace of a replay.
     /// Returns true if processes run it on a host.
     pub(crate) fn has_processes(&self) -> bool {
         matches!(self.spec, WorkloadSpec::Host(_) | WorkloadSpec::System(_)) || self.spec.builtin().is_some()
     }
 
+    /// The trace of a replay.
     pub fn trace(&self) -> Option<&str> {
         match &self.spec {
             WorkloadSpec::Replay(spec) => spec.trace.as_deref(),

@@ -48,6 +48,11 @@ pub(crate) fn figures(hosts: &[HostRow]) -> Vec<Group> {
     groups
 }
 
+/// Reason why a host has no elapsed time, if it is incomplete.
+pub(crate) const fn incomplete(host: &HostRow) -> &'static str {
+    if host.summary.finished { "a process ended early" } else { "the task did not end" }
+}
+
 fn row(
     hosts: &[HostRow],
     name: &'static str,
@@ -75,7 +80,9 @@ fn row(
 fn task(hosts: &[HostRow]) -> Vec<Option<FigureRow>> {
     let row = |name, unit, format, value: fn(&HostRow) -> Option<f64>| row(hosts, name, unit, format, value);
     vec![
-        row("elapsed time", "s", Decimals(3), |host| Some(host.summary.elapsed_s)),
+        row("elapsed time", "s", Decimals(3), |host| {
+            host.summary.is_complete().then_some(host.summary.elapsed_s)
+        }),
         row("task CPU time", "s", Decimals(3), |host| Some(host.summary.task_cpu_s)),
         row("other CPU time", "s", Decimals(3), |host| Some(host.summary.other_cpu_s)),
         row("false idle time", "s", Decimals(3), |host| Some(host.summary.false_idle_s)),

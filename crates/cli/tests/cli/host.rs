@@ -162,15 +162,64 @@ fn mistake_in_a_program_names_its_line() {
     run.fails(&["unknown file `lg`", "did you mean `log`"]);
 }
 
+/// Runs a simulation whose prediction is void: prints it, says why, and ends with exit code 1.
+fn check_void(bench: &Bench, arguments: &[&str], reason: &str) -> Value {
+    let run = bench.run(&[&["simulate", "hp-c2247a", "-w"], arguments].concat());
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    let (printed, errors) = (unfolded(&run.stdout), unfolded(&run.stderr));
+    assert!(errors.contains(reason) && errors.contains("void"), "{errors}");
+    // Neither a bar nor an elapsed time stands for the task.
+    assert!(!printed.contains("elapsed time, s"), "{printed}");
+    let run = bench.run(&[&["simulate", "hp-c2247a", "--json", "-w"], arguments].concat());
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    let document: Value = serde_json::from_str(&run.stdout).unwrap();
+    host(&document, 0).clone()
+}
+
 #[test]
-fn process_whose_read_fails_ends_with_a_warning() {
+fn process_whose_read_fails_ends_and_voids_the_prediction() {
     let bench = Bench::new();
     bench.write("host.toml", HOST);
     let fault = "medium_error,op=read,probability=100%";
-    let document = bench.json(&["simulate", "hp-c2247a", "-w", "host.toml", "--fault", fault]);
-    assert_eq!(host(&document, 0)["failed_processes"], 1, "the reader");
-    let printed = bench.run(&["simulate", "hp-c2247a", "-w", "host.toml", "--fault", fault]).done();
-    assert!(unfolded(&printed).contains("1 process ended early because a request failed"), "{printed}");
+    let run = bench.run(&["simulate", "hp-c2247a", "-w", "host.toml", "--fault", fault]);
+    assert!(unfolded(&run.stdout).contains("hp-c2247a a process ended early"), "{}", run.stdout);
+    let reason = "1 process ended early because a request failed";
+    let figures = check_void(&bench, &["host.toml", "--fault", fault], reason);
+    assert_eq!((&figures["failed_processes"], &figures["finished"]), (&1.into(), &true.into()), "the reader");
+}
+
+#[test]
+fn processes_that_wait_for_each_other_void_the_prediction() {
+    let bench = Bench::new();
+    let program = |first: &str, second: &str| {
+        format!("program = \"lock {first}; sleep 1ms; lock {second}; unlock {second}; unlock {first}\"\n")
+    };
+    let (a, b) = (program("x", "y"), program("y", "x"));
+    bench.write("dead.toml", format!("kind = \"host\"\n[processes.a]\n{a}[processes.b]\n{b}"));
+    let figures = check_void(&bench, &["dead.toml"], "the task did not end");
+    assert_eq!(figures["finished"], false);
+}
+
+#[test]
+fn settings_and_options_without_effect_are_refused() {
+    let bench = Bench::new();
+    bench.write("host.toml", HOST);
+    bench.write("linux.toml", HOST.replace("sweep = \"100%\"", "profile = \"linux\""));
+    for (arguments, parts) in [
+        (
+            &["linux.toml", "--host", "sweep=50%"][..],
+            &["host.sweep: is a setting of the profile `svr4`", "hint"][..],
+        ),
+        (&["linux.toml", "--host", "sweep_interval=1s"], &["host.sweep_interval", "svr4"]),
+        (&["host.toml", "--host", "profile=linux"], &["host.sweep", "svr4"]),
+        (&["linux.toml", "--host", "contiguous=8KiB"], &["host.contiguous", "svr4"]),
+        (&["postmark,scale=0.01", "--host", "profile=svr4"], &["host.profile: svr4", "linux", "hint"]),
+        (&["random", "--processes"], &["--processes: `random` runs on no host", "hint"]),
+        (&["linux.toml", "--shape", "host.toml"], &["--shape: `linux.toml`", "shaped"]),
+    ] {
+        bench.run(&[&["simulate", "hp-c2247a", "-w"], arguments].concat()).fails(parts);
+    }
+    bench.run(&["simulate", "hp-c2247a", "-w", "linux.toml", "--processes"]).done();
 }
 
 #[test]

@@ -128,9 +128,15 @@ fn prediction_reads_no_effects_of_the_traced_device() {
         }
         row.elapsed_ns = noise(index + 4);
     });
+    // A trace that states no such tables is whole without them.
+    let path = table(&bench, "system.json");
+    let mut metadata: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
     for unread in ["commits", "writeback", "cpus", "losses"] {
-        let _ = fs::remove_file(table(&bench, &format!("{unread}.parquet")));
+        fs::remove_file(table(&bench, &format!("{unread}.parquet"))).unwrap();
+        metadata["tables"].as_object_mut().unwrap().remove(unread).unwrap();
     }
+    metadata["tables"]["requests"] = 500.into();
+    fs::write(&path, metadata.to_string()).unwrap();
     // Other requests, with other response times.
     bench
         .run(&["simulate", "hp-c2247a", "-w", "random,poisson=60/s,requests=500", "--out", "noise.parquet"])
@@ -165,14 +171,14 @@ fn one_verb_replays_the_requests_of_the_trace_too() {
         (&["-w", TRACE, "--system", "--open"], &["--system", "--open"]),
         (&["-w", "random", "--system"], &["--system: `random` is no system-level trace", "hint"]),
         (&["-w", TRACE, "--host", "memory=1"], &["--host", "memory"]),
+        (&["-w", TRACE, "--host", "profile=svr4"], &["host.profile: svr4", "linux", "hint"]),
+        (&["-w", TRACE, "--open", "--processes"], &["--processes", "runs on no host"]),
         (&["-w", TRACE, "--requests", "7"], &["--requests"]),
     ] {
         bench.run(&[&["simulate", "cheetah-36es"], arguments].concat()).fails(parts);
     }
 }
 
-        (&["-w", TRACE, "--host", "profile=svr4"], &["host.profile: svr4", "linux", "hint"]),
-        (&["-w", TRACE, "--open", "--processes"], &["--processes", "runs on no host"]),
 #[test]
 fn settings_change_what_they_name() {
     let bench = bench();
@@ -193,6 +199,11 @@ fn trace_that_lacks_records_or_kinds_of_events_voids_the_prediction() {
     for (was, is, reason) in [
         ("\"malformed_records\": 0", "\"malformed_records\": 3", "3 records of the trace could not be read"),
         ("\"switch\": ", "\"swytch\": ", "the trace has no events of these kinds: switch"),
+        (
+            "\"missing_events\": []",
+            "\"missing_events\": [\"sched_switch\"]",
+            "the traced kernel lacks the event sched_switch",
+        ),
     ] {
         let bench = bench();
         let path = table(&bench, "system.json");
@@ -205,6 +216,55 @@ fn trace_that_lacks_records_or_kinds_of_events_voids_the_prediction() {
         assert!(printed.contains(reason) && printed.contains("void"), "{printed}");
         assert!(bench.json(&["trace", "info", TRACE])["traces"][0]["notes"].to_string().contains(reason));
     }
+}
+
+#[test]
+fn prediction_notes_what_makes_its_trace_less_exact() {
+    for (change, note) in [
+        (r#"{"events": {"clock_steps": 3}}"#, "the clock of 3 events runs back"),
+        (
+            r#"{"events": {"missing_events": ["ext4_evict_inode"]}}"#,
+            "the kernel lacks the events ext4_evict_inode",
+        ),
+        (r#"{"command_exit_code": 7}"#, "the command ended with exit code 7"),
+        (r#"{"settings": {}}"#, "the trace has no settings of its machine"),
+    ] {
+        let bench = bench();
+        let path = table(&bench, "system.json");
+        let mut metadata: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        let change: Value = serde_json::from_str(change).unwrap();
+        for (key, value) in change.as_object().unwrap() {
+            match value.as_object().filter(|fields| !fields.is_empty()) {
+                Some(fields) => fields.iter().for_each(|(field, value)| metadata[key][field] = value.clone()),
+                None => metadata[key] = value.clone(),
+            }
+        }
+        fs::write(&path, metadata.to_string()).unwrap();
+        assert!(figures(&bench, &[])["notes"].to_string().contains(note), "{note}");
+    }
+}
+
+#[test]
+fn damaged_traces_are_refused() {
+    for name in ["losses", "requests", "cpus", "occupied", "commits", "writeback"] {
+        let bench = bench();
+        let path = table(&bench, &format!("{name}.parquet"));
+        fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(100).unwrap();
+        let file = format!("{name}.parquet");
+        bench.run(&["simulate", "cheetah-36es", "-w", TRACE]).fails(&[&file, "cannot read"]);
+        fs::remove_file(&path).unwrap();
+        for arguments in [&[][..], &["--open"]] {
+            let run = bench.run(&[&["simulate", "cheetah-36es", "-w", TRACE], arguments].concat());
+            run.fails(&[&file, "cannot open"]);
+        }
+    }
+    let bench = bench();
+    let path = table(&bench, "system.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let mut metadata: Value = serde_json::from_str(&text).unwrap();
+    metadata["device"]["size_bytes"] = 0.into();
+    fs::write(&path, metadata.to_string()).unwrap();
+    bench.run(&["simulate", "cheetah-36es", "-w", TRACE]).fails(&["device.size_bytes is 0", "hint"]);
 }
 
 #[test]

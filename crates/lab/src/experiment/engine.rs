@@ -133,9 +133,11 @@ fn execute(session: &Session, cell: &Cell, run: &Run, limits: Limits) -> Result<
     };
     let outputs = crate::run::Outputs::default();
     let result = crate::run::run(device, workload, run.seed, limits, outputs, session)?;
-    let figures = match result.saturated.as_ref().or(result.void.as_ref()) {
-        Some(_) => Figures::new(),
-        None => figures::of(&result.metrics.summary(), result.host.as_ref().map(|host| &host.summary)),
+    let figures = if result.saturated.is_some() || result.void.is_some() {
+        Figures::new()
+    } else {
+        figures::of(&result.metrics.summary(), result.host.as_ref().map(|host| &host.summary))
     };
-    Ok(RunResult { saturated: result.saturated, failed: result.void, figures, notes: result.notes })
+    let failed = result.void.map(|void| void.reason);
+    Ok(RunResult { saturated: result.saturated, failed, figures, notes: result.notes })
 }

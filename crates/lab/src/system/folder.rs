@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use seeklab_columnar::{TypedTableReader, TypedTableWriter};
+use seeklab_columnar::{TypedTableReader, TypedTableWriter, row_count};
 use seeklab_files::OutputFile;
 use seeklab_traces::TraceError;
 use seeklab_traces::system::Output;
@@ -50,7 +50,12 @@ impl SystemTrace {
             return Err(invalid(format!("tables_version is {found}: this program reads {TABLES_VERSION}"))
                 .hint("record the trace again"));
         }
-        let metadata = serde_json::from_value(value).map_err(|error| invalid(error.to_string()))?;
+        let metadata: SystemMetadata =
+            serde_json::from_value(value).map_err(|error| invalid(error.to_string()))?;
+        if metadata.device.size_bytes == 0 {
+            return Err(invalid("device.size_bytes is 0: a device has at least one block".to_owned())
+                .hint("record the trace again, or convert its text again with --fact size=SIZE"));
+        }
         Ok(Self { folder: folder.to_owned(), metadata })
     }
 
@@ -78,12 +83,26 @@ impl SystemTrace {
         let rows = TypedTableReader::open(&path, TABLES_VERSION)?;
         match self.metadata.tables.get(R::TABLE) {
             Some(expected) if *expected != rows.row_count() => {
-                let found = rows.row_count();
-                Err(Failure::new(format!("{}: {found} rows, where {FILE} states {expected}", path.display()))
-                    .hint("the files of a system-level trace belong together"))
+                Err(other_rows(&path, rows.row_count(), *expected))
             }
             _ => Ok(rows),
         }
+    }
+
+    /// Checks that the tables that the metadata state are there, with as many rows: also those that no prediction reads, for their
+    /// absence shows that files were lost.
+    ///
+    /// # Errors
+    /// As [`rows`](Self::rows).
+    pub(crate) fn check_tables(&self) -> Result<(), Failure> {
+        for (table, expected) in &self.metadata.tables {
+            let path = file(&self.folder, table);
+            let found = row_count(&path)?;
+            if found != *expected {
+                return Err(other_rows(&path, found, *expected));
+            }
+        }
+        Ok(())
     }
 
     /// All rows of a table.
@@ -93,6 +112,11 @@ impl SystemTrace {
     pub fn all<R: TableRow>(&self) -> Result<Vec<R>, Failure> {
         Ok(self.rows()?.collect::<Result<Vec<R>, TraceError>>()?)
     }
+}
+
+fn other_rows(path: &Path, found: u64, expected: u64) -> Failure {
+    Failure::new(format!("{}: {found} rows, where {FILE} states {expected}", path.display()))
+        .hint("the files of a system-level trace belong together")
 }
 
 /// Tables of a system-level trace that is written.

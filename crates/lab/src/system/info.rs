@@ -349,12 +349,7 @@ pub fn info(path: &Path) -> Result<SystemInfo, Failure> {
     {
         notes.push(format!("{gap}, so times may belong to other threads or causes"));
     }
-    if events.clock_steps > 0 {
-        notes.push(format!(
-            "the clock of {} events runs back: their times are those of the event before",
-            events.clock_steps
-        ));
-    }
+    notes.extend(events.notes());
     if events.given_up_requests > 0 {
         notes.push(format!("{} requests lack an event, and have no response time", events.given_up_requests));
     }
@@ -374,9 +369,6 @@ pub fn info(path: &Path) -> Result<SystemInfo, Failure> {
              kernel.kptr_restrict to 0 and record as root"
                 .to_owned(),
         );
-    }
-    if !events.missing_events.is_empty() {
-        notes.push(format!("the kernel lacks the events {}", events.missing_events.join(", ")));
     }
     Ok(SystemInfo {
         file: path.display().to_string(),

@@ -75,8 +75,9 @@ pub struct SystemMetadata {
     pub tables: BTreeMap<String, u64>,
 }
 
-/// Kinds of events that every trace of a command has.
+/// Kinds of events that every trace of a command has, and their tracepoints.
 const NEEDED_KINDS: [&str; 2] = ["switch", "call_enter"];
+const NEEDED_TRACEPOINTS: [&str; 2] = ["sched_switch", "sys_enter"];
 
 /// The traced device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -168,8 +169,25 @@ impl EventCounts {
         } else if !self.by_kind.is_empty() && !missing.is_empty() {
             Some(format!("the trace has no events of these kinds: {}", missing.join(", ")))
         } else {
-            None
+            let lacking =
+                self.missing_events.iter().find(|name| NEEDED_TRACEPOINTS.contains(&name.as_str()))?;
+            Some(format!("the traced kernel lacks the event {lacking}"))
         }
+    }
+
+    /// Notes on events that make a trace less exact.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.clock_steps > 0 {
+            notes.push(format!(
+                "the clock of {} events runs back: their times are those of the event before",
+                self.clock_steps
+            ));
+        }
+        if !self.missing_events.is_empty() {
+            notes.push(format!("the kernel lacks the events {}", self.missing_events.join(", ")));
+        }
+        notes
     }
 }
 

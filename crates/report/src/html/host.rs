@@ -6,7 +6,7 @@ use seeklab_analysis::{HostProcess, HostTimeline};
 
 use super::chart::{Axis, Chart, Mark, Series};
 use crate::document::HostRow;
-use crate::host::{Group, figures, parts};
+use crate::host::{Group, figures, incomplete, parts};
 use crate::number::{TimeUnit, count, fixed};
 
 /// Processes of a device that have a bar at most: those that lived longest.
@@ -36,10 +36,16 @@ fn group(group: Group) -> Value {
 fn chart(rows: &[HostRow]) -> Chart {
     let names = rows.first().map(|row| row.summary.parts_s()).unwrap_or_default();
     let series = names.iter().enumerate().map(|(part, (name, _))| {
-        let seconds = rows.iter().enumerate().map(|(bar, row)| (bar as f64, row.summary.parts_s()[part].1));
+        let seconds_of =
+            |row: &HostRow| if row.summary.is_complete() { row.summary.parts_s()[part].1 } else { 0.0 };
+        let seconds = rows.iter().enumerate().map(|(bar, row)| (bar as f64, seconds_of(row)));
         Series::new(name, Mark::Part, part, seconds)
     });
-    let bars = rows.iter().map(|row| (row.device.clone(), format!("{} s", fixed(row.summary.elapsed_s, 2))));
+    let bars = rows.iter().map(|row| {
+        let elapsed = || format!("{} s", fixed(row.summary.elapsed_s, 2));
+        let text = if row.summary.is_complete() { elapsed() } else { incomplete(row).to_owned() };
+        (row.device.clone(), text)
+    });
     Chart::stack("host", Axis::linear("time of all CPUs", "s"), bars, series.collect())
 }
 

@@ -3,7 +3,7 @@
 
 use super::{shortened, table};
 use crate::document::HostRow;
-use crate::host::{figures, parts};
+use crate::host::{figures, incomplete, parts};
 use crate::number::{count, fixed};
 use crate::text::listed;
 
@@ -26,10 +26,14 @@ fn name(row: &HostRow) -> String {
 
 fn bars(rows: &[HostRow]) -> String {
     let sum = |row: &HostRow| row.summary.parts_s().iter().map(|(_, seconds)| seconds).sum::<f64>();
-    let longest = rows.iter().map(sum).fold(0.0, f64::max);
+    let longest = rows.iter().filter(|row| row.summary.is_complete()).map(sum).fold(0.0, f64::max);
     let width = rows.iter().map(|row| name(row).chars().count()).max().unwrap_or(0);
     let mut lines = vec!["where the elapsed time goes".to_owned()];
     for row in rows {
+        if !row.summary.is_complete() {
+            lines.push(format!("{:width$}  {}", name(row), incomplete(row)));
+            continue;
+        }
         let mut bar = String::new();
         let mut end_s = 0.0;
         for ((_, seconds), fill) in row.summary.parts_s().iter().zip(FILLS) {

@@ -76,6 +76,7 @@ struct KeptWaits {
 /// A table that cannot be read or contradicts another, or a file system whose blocks are not 4 KiB.
 pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
     let metadata = trace.metadata();
+    trace.check_tables()?;
     let processes: Vec<ProcessRow> = trace.all()?;
     if processes.is_empty() {
         return Err(Failure::new(format!(
@@ -135,7 +136,17 @@ pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
     };
     let Loaded { recording, kept, lost_pages, unused_direct_opens } =
         loader.finish(room_bytes).map_err(failed)?;
-    let mut notes = Vec::new();
+    let mut notes = metadata.events.notes();
+    if let Some(code) = metadata.command_exit_code.filter(|code| *code != 0) {
+        notes.push(format!(
+            "the command ended with exit code {code}: the prediction is that of a run that ends so"
+        ));
+    }
+    if metadata.settings.is_empty() {
+        notes.push(
+            "the trace has no settings of its machine: those of the profile `linux` apply where --host has none".to_owned(),
+        );
+    }
     if metadata.tables.get("commits").is_some_and(|commits| *commits > 0) && recording.journal.is_empty() {
         notes.push(
             "the file system of the trace has a journal, and the trace lacks its place or its changes: the host models \
