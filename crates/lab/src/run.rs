@@ -500,6 +500,12 @@ fn replay(
         notes
             .push(Note::Remark(format!("{}: {population} outstanding, the trace's own mean", workload.name)));
     }
+    if let (ArrivalMode::Follow(_), Mode::Open) = (spec.arrivals, settings.mode) {
+        notes.push(Note::Remark(format!(
+            "{}: requests arrive independently of the device, as Poisson arrivals do, so they keep their recorded times",
+            workload.name
+        )));
+    }
     if let Some(guess) = trace.guess() {
         notes.push(Note::Remark(format!("{}: read as {guess}", workload.name)));
     }

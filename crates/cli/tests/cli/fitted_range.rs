@@ -95,6 +95,63 @@ fn calm_load_is_within_the_range_of_a_busier_one_and_not_the_other_way_round() {
 }
 
 #[test]
+fn times_that_ignore_the_load_are_for_one_rate() {
+    let bench = Bench::new();
+    let fitted = load("67%", "poisson=90/s");
+    fit(&bench, "atlas10k", &fitted, "trivial");
+    assert!(range(&simulated(&bench, "clone.toml", &fitted)).0 <= 5.0);
+    let calm = simulated(&bench, "clone.toml", &load("67%", "poisson=45/s"));
+    assert!(range(&calm).0 >= 50.0 && beyond(&calm, "rate below"), "{}", calm["fitted_range"]);
+}
+
+#[test]
+fn clone_that_knows_the_queue_is_saved_before_one_that_repeats_times() {
+    let bench = Bench::new();
+    let load = "random,size=8KiB,read=60%,poisson=80/s,requests=30000";
+    bench.run(&["simulate", "nearline-7200", "-w", load, "--out", "recorded.parquet"]).done();
+    let fit = bench.json(&["fit", "recorded.parquet", "-o", "clone.toml"])["fit"].take();
+    let demerit = |model: &str| {
+        let of = fit["evaluations"].as_array().unwrap().iter().find(|of| of["model"] == model).unwrap();
+        of["operation_means"]["demerit_to_p99_pct"].as_f64().unwrap()
+    };
+    assert!(demerit("trivial") < demerit("station"), "under one load, the times of that load are closer");
+    assert_ne!(fit["saved_model"], "trivial");
+    assert_eq!(fit["saved_because"], "better_verdicts");
+}
+
+#[test]
+fn force_unit_access_that_was_not_fitted_is_outside_and_fitted_it_is_known() {
+    let bench = Bench::new();
+    let fitted = load("50%", "poisson=50/s");
+    fit(&bench, "cheetah-36es", &fitted, "station");
+    let forced = simulated(&bench, "clone.toml", &format!("{fitted},fua=100%"));
+    assert!(beyond(&forced, "fua_share above"), "{}", forced["fitted_range"]);
+    // Half of the writes wait for the media.
+    let mixed = format!("{fitted},fua=50%");
+    fit(&bench, "cheetah-36es", &mixed, "station");
+    let [clone, disk] = ["clone.toml", "cheetah-36es"].map(|device| simulated(&bench, device, &mixed));
+    assert!(error_pct(&clone, &disk) < 5.0, "{} %", error_pct(&clone, &disk));
+    assert_eq!(range(&clone).1, "trusted", "{}", clone["fitted_range"]);
+    let buffered = simulated(&bench, "clone.toml", &fitted);
+    assert!(beyond(&buffered, "fua_share below"), "{}", buffered["fitted_range"]);
+}
+
+#[test]
+fn requests_that_a_limit_held_are_within_the_range() {
+    let bench = Bench::new();
+    bench.write(
+        "volume.toml",
+        "kind = \"limit\"\n[[requests]]\nrate = \"500/s\"\nburst = 2000\n[device]\nkind = \"exponential\"\n\
+         capacity_blocks = 209715200\nblock_size = \"512B\"\nservice_time = \"0.1ms\"\n",
+    );
+    let load = load("66%", "closed=16");
+    fit(&bench, "volume.toml", &load, "station");
+    let clone = simulated(&bench, "clone.toml", &load);
+    assert!(range(&clone).0 <= 5.0, "{}", clone["fitted_range"]);
+    assert!(error_pct(&clone, &simulated(&bench, "volume.toml", &load)) < 1.0);
+}
+
+#[test]
 fn bench_of_a_clone_names_what_its_load_lies_outside_of() {
     let bench = Bench::new();
     fit(&bench, "atlas10k", &load("100%", "closed=4"), "station");

@@ -135,6 +135,20 @@ fn highest_rate_on_an_exponential_server_is_that_of_the_closed_form() {
 }
 
 #[test]
+fn search_on_a_target_whose_requests_fail_ends_when_the_target_is_idle() {
+    let bench = Bench::new();
+    let load = "random,read=100%,size=4KiB,poisson=40/s";
+    let line =
+        ["bench", "model:constant", "-w", load, "--requests", "2000", "--find-rate", "response_mean_ms<=20"];
+    let faulty = [&line[..], &["--fault", "medium_error,probability=5%"]].concat();
+    let found = bench.run(&faulty);
+    assert_eq!(found.code, 1, "{}", found.stderr);
+    for part in ["failed or never came at", "the target is idle then", "--retry"] {
+        assert!(found.stderr.contains(part), "{}", found.stderr);
+    }
+}
+
+#[test]
 fn rates_are_phases_of_a_response_curve() {
     let bench = Bench::new();
     let load = "random,read=100%,size=4KiB,poisson=80/s,requests=20000";

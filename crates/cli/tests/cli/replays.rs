@@ -35,6 +35,19 @@ fn followed_requests_wait_for_a_slower_device() {
 }
 
 #[test]
+fn independent_arrivals_are_followed_by_their_recorded_times() {
+    let bench = Bench::new();
+    bench.write("slow.toml", SLOW);
+    let workload = "random,poisson=5/s,requests=5000";
+    bench.run(&["simulate", "hp-c2247a", "-w", workload, "--out", "seen.parquet"]).done();
+    let [open, follow] = ["--open", "--follow"]
+        .map(|mode| bench.json(&["simulate", "slow.toml", "-w", "seen.parquet", mode])["devices"][0].take());
+    assert!(open["response_mean_ms"].as_f64().unwrap() > 110.0, "requests queue at 5/s: {open}");
+    assert_eq!(open["response_mean_ms"], follow["response_mean_ms"]);
+    assert!(follow["notes"].to_string().contains("arrive independently of the device"), "{follow}");
+}
+
+#[test]
 fn follow_without_completion_times_is_refused() {
     let bench = Bench::new();
     bench.write("arrivals.csv", "arrival_ns,op,lbn,blocks\n0,read,0,8\n10,read,8,8\n");

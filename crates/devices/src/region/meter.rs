@@ -1,6 +1,6 @@
 //! Measurement of a load as its requests arrive: properties of each request, and sums over windows of requests.
 
-use seeklab_core::{Duration, Instant, Operation};
+use seeklab_core::{Duration, Instant, Operation, Request};
 
 /// Requests of a window, ascending. Each window consists of whole windows of the length before.
 pub const WINDOWS: [u32; 3] = [8, 64, 512];
@@ -21,6 +21,14 @@ pub struct LoadRequest {
     pub fua: bool,
     /// Other requests in the device at its arrival.
     pub queue_length: u32,
+}
+
+impl LoadRequest {
+    /// A request that finds so many others in the device.
+    pub(crate) const fn of(request: &Request, queue_length: u32) -> Self {
+        let Request { op, lbn, blocks, fua, .. } = *request;
+        Self { op, lbn, blocks, fua, queue_length }
+    }
 }
 
 /// Properties of a request that depend on those before.

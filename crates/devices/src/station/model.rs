@@ -117,13 +117,7 @@ impl Device for Station {
         self.station.capabilities.check(&request)?;
         let queue_length = u32::try_from(self.state.count()).unwrap_or(u32::MAX);
         let asked = asked(&request);
-        let load = LoadRequest {
-            op: request.op,
-            lbn: request.lbn,
-            blocks: request.blocks,
-            fua: request.fua,
-            queue_length,
-        };
+        let load = LoadRequest::of(&request, queue_length);
         self.counter.arrive(Some(&self.station.region), now, &load, RegionBounds::NONE);
         self.state.arrive();
         let taken = Taken { request, submitted: now, queue_length };

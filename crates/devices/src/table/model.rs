@@ -114,13 +114,7 @@ impl Device for TableModel {
         }
         let found = tables.grid.find(request.op, class);
         let time = tables.times[found.cell].draw(&mut self.stream);
-        let load = LoadRequest {
-            op: request.op,
-            lbn: request.lbn,
-            blocks: request.blocks,
-            fua: request.fua,
-            queue_length,
-        };
+        let load = LoadRequest::of(&request, queue_length);
         let own = RegionBounds::NONE.with(RegionBound::Combination, found.borrowed);
         self.counter.arrive(tables.region.as_ref(), now, &load, own);
         self.outstanding.push(now + time, Pending { request, submitted: now, queue_length });

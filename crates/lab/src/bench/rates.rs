@@ -207,8 +207,8 @@ pub(super) struct RateSearch {
     next: f64,
     holds: Option<f64>,
     exceeded: Option<f64>,
-    /// Value of the figure while the target was idle nearly always, if that exceeds the bound.
-    unmet: Option<f64>,
+    /// True if the last trial did not hold although the target was idle nearly always.
+    is_unmet: bool,
     trials: Vec<TrialFigures>,
 }
 
@@ -231,7 +231,7 @@ impl RateSearch {
             ))
             .hint("measure again at the rate that it finds"));
         }
-        Ok(Self { bound, next, holds: None, exceeded: None, unmet: None, trials: Vec::new() })
+        Ok(Self { bound, next, holds: None, exceeded: None, is_unmet: false, trials: Vec::new() })
     }
 
     /// The options of the next trial, or of the rate that was found.
@@ -242,14 +242,23 @@ impl RateSearch {
             Failure::check(problem)
                 .hint("check the bound, or let more requests arrive with --duration or --requests")
         };
-        if let Some(value) = self.unmet {
-            let rate = six_decimals(self.trials.last().map_or(0.0, |trial| trial.arrivals_per_s));
-            let (bound, figure) = (self.bound, self.bound.figure());
+        if let Some(trial) = self.trials.last().filter(|_| self.is_unmet) {
+            let (found, hint) = match trial.value {
+                Some(value) if trial.missing_requests == 0 => (
+                    format!("{} is {value:.3}", self.bound.figure()),
+                    "a lower rate changes little: choose a wider bound",
+                ),
+                _ => (
+                    format!("{} failed or never came", counted(trial.missing_requests as usize, "request")),
+                    "errors do not depend on the rate: send failed requests again (--retry, in plans `retries`), or mend the target",
+                ),
+            };
+            let (bound, rate) = (self.bound, trial.arrivals_per_s);
             let problem = format!(
-                "--find-rate {bound}: {figure} is {value:.3} at {rate} requests per second, and the target is idle then{}",
+                "--find-rate {bound}: {found} at {rate} requests per second, and the target is idle then{}",
                 self.trial_lines()
             );
-            return Err(Failure::check(problem).hint("a lower rate changes little: choose a wider bound"));
+            return Err(Failure::check(problem).hint(hint));
         }
         let name = options.phases[0].name.clone();
         let phase = at_rate(&options.phases[0], name, self.next).ok_or_else(out_of_range)?;
@@ -282,8 +291,9 @@ impl RateSearch {
         } else {
             self.exceeded = Some(self.next);
         }
-        let is_idle = missing == 0 && load.outstanding_mean.is_some_and(|mean| mean <= IDLE_OUTSTANDING);
-        self.unmet = value.filter(|_| is_idle && !holds && self.bound.figure() != "outstanding_mean");
+        let is_idle = load.outstanding_mean.is_some_and(|mean| mean <= IDLE_OUTSTANDING);
+        let is_exceeded = value.is_some() && self.bound.figure() != "outstanding_mean";
+        self.is_unmet = is_idle && !holds && (missing > 0 || is_exceeded);
         match (self.holds, self.exceeded) {
             (Some(low), Some(high)) if 100.0 * (high - low) <= WIDTH_PCT * low => {
                 self.next = low;

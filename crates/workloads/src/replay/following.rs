@@ -221,6 +221,28 @@ mod tests {
     }
 
     #[test]
+    fn requests_that_are_missing_between_parts_tell_nothing() {
+        let parts = |is_known: bool| {
+            let mut stream = Seed(4).stream("arrivals");
+            let (mut following, mut now, mut free) = (Following::default(), Instant::ZERO, Instant::ZERO);
+            for index in 0..20_000 {
+                if index % 5_000 == 0 {
+                    now += Duration::from_s(60);
+                    if is_known {
+                        following.interrupt();
+                    }
+                }
+                now += stream.exponential(Duration::from_us(140));
+                free = free.max(now) + Duration::from_us(100);
+                following.record(now, free);
+            }
+            following.mode()
+        };
+        assert_eq!(parts(true), Mode::Open);
+        assert_eq!(parts(false), Mode::Follow { within: None }, "the device seems idle for minutes");
+    }
+
+    #[test]
     fn bursts_do_not_show_that_they_follow_nothing() {
         let mut left = 0;
         let bursts = open(20_000, |stream| {
