@@ -225,9 +225,9 @@ mod tests {
         // The read waits for the one that has begun; the others wait for the read.
         assert_eq!(owed_ms(1, &read, 9), 11.0);
         assert_eq!(owed_ms(9, &read, 20), 8.0);
-        assert_eq!(owed_ms(22, &asked(Operation::Write, true), 30), 2.0, "two of four while idle");
-        assert_eq!(owed_ms(30, &write, 30), 0.0, "force unit access leaves nothing behind");
-        assert_eq!(owed_ms(31, &asked(Operation::Flush, false), 40), 3.0);
+        assert_eq!(owed_ms(22, &asked(Operation::Write, true), 23), 2.0, "two of four while idle");
+        assert_eq!(owed_ms(23, &write, 23), 0.0, "force unit access leaves nothing behind");
+        assert_eq!(owed_ms(24, &asked(Operation::Flush, false), 40), 3.0);
         assert_eq!(owed_ms(40, &read, 41), 0.0);
     }
 
