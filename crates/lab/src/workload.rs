@@ -191,15 +191,6 @@ pub fn from_spec(
                 return Err(Failure::new("--block-size: a synthetic workload reads no trace")
                     .hint("write the size of its requests in the workload, for example size=4KiB"));
             }
-            if let Some(shape) = &options.shape
-                && !matches!(synthetic.arrivals, ArrivalSpec::Shaped)
-            {
-                return Err(Failure::new(format!(
-                    "--shape {}: `{name}` has interarrival times of its own",
-                    shape.display()
-                ))
-                .hint("write arrivals.process=shaped in the workload, or leave out --shape"));
-            }
             match options.arrivals {
                 None | Some(ArrivalMode::Open) => {}
                 Some(ArrivalMode::Closed(Population::Count(population))) => {
@@ -259,10 +250,6 @@ pub fn from_spec(
         }
         WorkloadSpec::Jobs(_) => {}
     }
-    if let Some(shape) = options.shape.as_ref().filter(|_| !matches!(spec, WorkloadSpec::Synthetic(_))) {
-        return Err(Failure::new(format!("--shape {}: `{name}` is no synthetic workload", shape.display()))
-            .hint("leave it out: the workload defines its arrivals itself"));
-    }
     if options.part != ReplayPart::default() && !matches!(spec, WorkloadSpec::Replay(_)) {
         return Err(Failure::new(format!(
             "--replay-device, --replay-from, --fitted-requests and --times-from: `{name}` is no trace that is replayed"
@@ -282,9 +269,12 @@ pub fn from_spec(
     }
     let is_shaped =
         matches!(&spec, WorkloadSpec::Synthetic(synthetic) if synthetic.arrivals == ArrivalSpec::Shaped);
-    if options.shape.is_some() && !is_shaped {
-        return Err(Failure::new(format!("--shape: `{name}` takes no interarrival times from a trace"))
-            .hint("name a workload with `process = \"shaped\"`, or leave --shape out"));
+    if let Some(shape) = options.shape.as_ref().filter(|_| !is_shaped) {
+        return Err(Failure::new(format!(
+            "--shape {}: `{name}` takes no interarrival times from a trace",
+            shape.display()
+        ))
+        .hint("write arrivals.process=shaped in a synthetic workload, or leave out --shape"));
     }
     let is_jobs = matches!(spec, WorkloadSpec::Jobs(_));
     if is_application || is_host || is_jobs {

@@ -215,7 +215,7 @@ fn settings_and_options_without_effect_are_refused() {
         (&["linux.toml", "--host", "contiguous=8KiB"], &["host.contiguous", "svr4"]),
         (&["postmark,scale=0.01", "--host", "profile=svr4"], &["host.profile: svr4", "linux", "hint"]),
         (&["random", "--processes"], &["--processes: `random` runs on no host", "hint"]),
-        (&["linux.toml", "--shape", "host.toml"], &["--shape: `linux.toml`", "shaped"]),
+        (&["linux.toml", "--shape", "host.toml"], &["--shape host.toml: `linux.toml`", "shaped"]),
     ] {
         bench.run(&[&["simulate", "hp-c2247a", "-w"], arguments].concat()).fails(parts);
     }

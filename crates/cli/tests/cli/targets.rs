@@ -267,7 +267,7 @@ fn options_that_a_run_does_not_use_are_refused_or_named() {
     run(&["--block-size", "4KiB"]).fails(&["--block-size: a synthetic workload reads no trace", "size=4KiB"]);
     run(&["--shape", "absent"]).fails(&[
         "--shape absent: `random,",
-        "interarrival times of its own",
+        "takes no interarrival times from a trace",
         "process=shaped",
     ]);
     let replaced = "--closed 4 took the place of the 8 outstanding requests";
