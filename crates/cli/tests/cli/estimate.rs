@@ -124,6 +124,19 @@ fn disks_meet_their_simulation() {
 }
 
 #[test]
+fn one_request_at_a_time_has_the_law_without_a_queue() {
+    let bench = Bench::new();
+    let alone = |device: &[&str]| {
+        let load = ["-w", "random,size=8KiB,read=100%,closed=1"];
+        let document = bench.json(&[&["estimate"], device, &load].concat());
+        first(&document)["law"]["points"][0]["service_mean_ms"].clone()
+    };
+    // A queue of the disk's own, and one of the host: both have no choice among one.
+    assert_eq!(alone(&["nearline-7200"]), alone(&["nearline-7200", "--set", "scheduler=fcfs"]));
+    assert_eq!(alone(&["cheetah-36es", "--scheduler", "sptf"]), alone(&["cheetah-36es"]));
+}
+
+#[test]
 fn traces_are_estimated_by_the_recursion() {
     let bench = Bench::new();
     bench.write("bursts.csv", {

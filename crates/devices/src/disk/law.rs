@@ -15,7 +15,7 @@
 //! # Scope and limits
 //! Uniform addresses; writes only where they go through to the media, for written data that waits in a buffer has a law of
 //! its own ([`buffer_law`](super::buffer_law)). A drive with a command queue of its own has no formula unless the queue is
-//! in order of arrival. The speed is the nominal one.
+//! in order of arrival, or for one request at a time. The speed is the nominal one.
 //!
 //! # References
 //! - [L'Ecuyer 1999] P. L'Ecuyer, *Tables of linear congruential generators of different sizes and good lattice
@@ -65,7 +65,8 @@ const STEPS: [f64; 2] = [0.754_877_666_246_693, 0.569_840_290_998_053];
 pub(super) fn service_law(blueprint: &DiskBlueprint, demand: &Demand) -> Option<ServiceLaw> {
     let addresses = demand.addresses?;
     let is_direct = matches!(blueprint.electronics_parameters(), ElectronicsParameters::Direct(_));
-    let in_own_order = blueprint.scheduler != SchedulerSpec::FCFS && blueprint.capabilities().queue_depth > 1;
+    let has_choice = !demand.one_at_a_time && blueprint.capabilities().queue_depth > 1;
+    let in_own_order = has_choice && blueprint.scheduler != SchedulerSpec::FCFS;
     let is_buffered = demand.reads < 1.0 && blueprint.electronics_parameters().buffer_rules().is_some();
     if in_own_order || is_buffered {
         return None;

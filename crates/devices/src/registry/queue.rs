@@ -68,11 +68,14 @@ impl DeviceKind for Definition {
         Some(Parameters { depth: parameters.depth.min(depth_max), ..parameters.clone() })
     }
 
-    /// In order of arrival, the queue adds nothing to one server. Otherwise, a device that holds one request at a time
+    /// In order of arrival, or with one request at a time, the queue adds nothing to one server. Otherwise, a device that holds one request at a time
     /// serves the requests in the order of the queue.
     fn service_law(blueprint: &Parameters, demand: &Demand, child: ChildLaw) -> Option<ServiceLaw> {
         if demand.order.is_some() {
             return None;
+        }
+        if demand.one_at_a_time {
+            return child(demand);
         }
         match (blueprint.scheduler == SchedulerSpec::FCFS, blueprint.depth) {
             (true, _) => child(demand).filter(|law| law.servers <= 1.0 && law.in_order),

@@ -38,6 +38,8 @@ pub struct Demand {
     pub addresses: Option<Addresses>,
     /// Order in which a queue above hands waiting requests to the device; `None` without a queue above.
     pub order: Option<SchedulerSpec>,
+    /// True if one request is outstanding at a time, so that no queue has a choice.
+    pub one_at_a_time: bool,
 }
 
 impl Demand {
@@ -49,6 +51,7 @@ impl Demand {
             sizes: vec![SizeShare { blocks, share: 1.0 }],
             addresses: Some(Addresses { begin: 0, end: capabilities.capacity_blocks, align_blocks: 1 }),
             order: None,
+            one_at_a_time: false,
         }
     }
 

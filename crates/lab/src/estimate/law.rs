@@ -6,7 +6,7 @@ use seeklab_core::{Device, Operation, Request, Seed};
 use seeklab_devices::Description;
 use seeklab_devices::layer::queue_before;
 use seeklab_devices::scheduler::SchedulerSpec;
-use seeklab_devices::service_law::{Addresses, Demand, LawOrigin, ServiceLaw, ServiceTimes};
+use seeklab_devices::service_law::{Addresses, Demand, LawOrigin, LawPoint, ServiceLaw, ServiceTimes};
 use seeklab_estimate::{EstimateError, sample_law, with_write_buffer};
 
 use super::load::{Load, Times, may_be_buffered};
@@ -48,8 +48,8 @@ pub(super) fn law(
         Times::Poisson { .. } | Times::Recorded(_) => None,
     };
     let build = || device.build(seed, "disk0").expect("the device was built when it was resolved");
-    let whole = || sample_law(&build, requests, also).map_err(failure);
     let description = &device.description;
+    let whole = || sampled(description, &load.demand, &build, requests, also).map_err(failure);
     match device.queue() {
         None => formula(description, &load.demand, requests, also, seed).map_or_else(whole, Ok),
         Some((scheduler, depth)) => match under_queue(description, &load.demand, scheduler, depth) {
@@ -118,6 +118,25 @@ pub(super) fn writes_without_law(device: &Resolved, load: &Load, law: &ServiceLa
     }
 }
 
+/// The sampled law of a device. Where one request at a time has a formula, the law with one outstanding is that, which no
+/// random variation touches.
+fn sampled(
+    description: &Description,
+    demand: &Demand,
+    build: &dyn Fn() -> Box<dyn Device>,
+    requests: &Arc<[Request]>,
+    also: Option<u32>,
+) -> Result<ServiceLaw, EstimateError> {
+    let mut law = sample_law(build, requests, also)?;
+    let alone = Demand { one_at_a_time: true, ..demand.clone() };
+    if let Some(formula) = description.service_law(&alone, &|_| None) {
+        let service = formula.points[0].service.clone();
+        law.points[0] = LawPoint { outstanding: 1, response: Some(service.clone()), service };
+        law.after_idle = formula.after_idle;
+    }
+    Ok(law)
+}
+
 /// A law with the response times that were sampled with about as many requests outstanding.
 fn with_responses(mut law: ServiceLaw, sampled: &ServiceLaw) -> ServiceLaw {
     for point in &mut law.points {
@@ -143,7 +162,7 @@ fn formula(
         }
         built(node, seed)?;
         let build = || built(node, seed).expect("the device was built just now");
-        sample_law(&build, requests, also).ok()
+        sampled(node, demand, &build, requests, also).ok()
     };
     description.service_law(demand, &sample)
 }

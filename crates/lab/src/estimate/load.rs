@@ -188,6 +188,7 @@ fn demand(capabilities: &Capabilities, requests: &[Request], addresses: Option<A
         sizes: counts.into_iter().map(share).collect(),
         addresses,
         order: None,
+        one_at_a_time: false,
     }
 }
 
