@@ -50,6 +50,11 @@ LAYERS = {
     "tight limit over cheetah-36es": "kind = 'limit'\n[[requests]]\nrate = '60/s'\nburst = 10\n[device]\nbase = 'cheetah-36es'\n",
     "tight limit over constant": "kind = 'limit'\n[[requests]]\nrate = '60/s'\nburst = 2\n[device]\nbase = 'constant'\n",
 }
+LAYERS.update({f"byte limit over {disk}": f"kind = 'limit'\n[[bytes]]\nrate = '{rate}'\nburst = '{burst}'\n[device]\nbase = '{disk}'\n"
+               for disk, rate, burst in [("cheetah-36es", "2MB/s", "300kB"), ("constant", "2MB/s", "64KiB")]})
+READS = "random,size=8KiB,read=100%"
+# Layers whose loads have several lengths.
+READS_OF = dict.fromkeys([name for name in LAYERS if name.startswith("byte limit")], "random,size=8KiB:60+64KiB:40,read=100%")
 ONLY_DEVICES = []
 TRACE_DISKS = ["cheetah-36es", "atlas10k", "nearline-7200"]
 REORDERING_DISKS = ["nearline-7200"]
@@ -164,15 +169,16 @@ def standard_error(values):
 def loads(seeklab, requests):
     rows = []
     for name, device in load_devices():
-        first = seeklab.json("estimate", *device, "-w", "random,size=8KiB,read=100%,poisson=1/s")
+        reads = READS_OF.get(name, READS)
+        first = seeklab.json("estimate", *device, "-w", f"{reads},poisson=1/s")
         for share in UTILISATIONS:
             rate = round(first["saturation_per_s"] * share / 100, 3)
             count = requests * (4 if share < 70 else 10 if share < 90 else 40)
-            line = f"random,size=8KiB,read=100%,poisson={rate}/s"
+            line = f"{reads},poisson={rate}/s"
             estimated = seeklab.json("estimate", *device, "-w", line)
             simulated = simulated_over_seeds(seeklab, device, line, count)
             rows.append({
-                "device": name, "load": "reads of 8 KiB", "load_pct": share, "method": estimated["method"],
+                "device": name, "load": "reads of 8 KiB" if reads == READS else "reads of 8 and 64 KiB", "load_pct": share, "method": estimated["method"],
                 "origin": estimated["law"]["origin"], "utilisation_pct": estimated["utilisation_pct"],
                 "requests": count, "seeds": len(SEEDS), "simulated_mean_ms": round(simulated["mean"], 6),
                 "simulated_se_pct": round(100 * simulated["se"] / simulated["mean"], 3),

@@ -406,7 +406,7 @@ mod tests {
     fn faults_and_bursts_of_limits_are_named() {
         assert!(no_faults(0, 10).holds() && !no_faults(1, 1_000).holds());
         let mut law = ServiceLaw::of_server(LawOrigin::Exact, ServiceTimes::constant(0.001));
-        law.limits.push(RateLimit { requests_per_s: 100.0, burst_requests: 1_000.0, share: 1.0 });
+        law.limits.push(RateLimit::of_requests(100.0, 1_000.0, 1.0));
         assert_eq!(limits_in_steady_state(&law, 100.0, 60.0), None);
         // 50 requests a second more than the limit use up the burst in 20 s.
         let found = limits_in_steady_state(&law, 150.0, 60.0).unwrap();

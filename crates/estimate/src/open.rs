@@ -293,18 +293,22 @@ fn nearest_response(law: &ServiceLaw, outstanding: f64) -> Option<&ServiceTimes>
 
 /// Mean time that a token bucket holds requests of Poisson arrivals.
 ///
-/// The tokens missing are the virtual queue time of M/D/1 with the time of a token as service. A request waits for what
-/// exceeds the burst less its own token. The tail of that queue time is taken as exponential with Cramér's exponent, the
-/// positive root of `λ (e^{θ d} − 1) = θ` with the time d of a token.
+/// The tokens missing are the virtual queue time of M/G/1 with the time of a request's tokens as service. A request waits for
+/// what exceeds the burst less its own tokens. The tail of that queue time is taken as exponential with Cramér's exponent, the
+/// positive root of `λ (E e^{θ d} − 1) = θ` with the time d of the tokens of a request.
 pub fn limit_queue_mean_s(arrivals_per_s: f64, limit: &RateLimit) -> f64 {
     let token_s = 1.0 / limit.requests_per_s;
     let utilisation = arrivals_per_s * token_s;
     if utilisation >= 1.0 {
         return f64::INFINITY;
     }
-    let mean_s = arrivals_per_s * token_s * token_s / (2.0 * (1.0 - utilisation));
-    let room_s = (limit.burst_requests - 1.0).max(0.0) * token_s;
-    let excess = |exponent: f64| arrivals_per_s * (exponent * token_s).exp_m1() - exponent;
+    let over = |of: &dyn Fn(f64) -> f64| {
+        limit.tokens.iter().map(|taken| taken.share * of(taken.tokens)).sum::<f64>()
+    };
+    let square = over(&|tokens| tokens * tokens);
+    let mean_s = arrivals_per_s * token_s * token_s * square / (2.0 * (1.0 - utilisation));
+    let excess =
+        |exponent: f64| arrivals_per_s * over(&|tokens| (exponent * tokens * token_s).exp_m1()) - exponent;
     let (mut low, mut high) = (0.0, 1.0 / token_s);
     while excess(high) < 0.0 {
         high *= 2.0;
@@ -313,7 +317,7 @@ pub fn limit_queue_mean_s(arrivals_per_s: f64, limit: &RateLimit) -> f64 {
         let middle = (low + high) / 2.0;
         if excess(middle) < 0.0 { low = middle } else { high = middle }
     }
-    mean_s * (-high * room_s).exp()
+    mean_s * over(&|tokens| (-high * (limit.burst_requests - tokens).max(0.0) * token_s).exp())
 }
 
 #[cfg(test)]
@@ -396,7 +400,7 @@ mod tests {
     #[test]
     fn limits_bound_the_load_and_hold_requests_up() {
         let mut law = ServiceLaw::of_server(LawOrigin::Exact, ServiceTimes::constant(0.001));
-        law.limits.push(RateLimit { requests_per_s: 100.0, burst_requests: 1.0, share: 1.0 });
+        law.limits.push(RateLimit::of_requests(100.0, 1.0, 1.0));
         assert_eq!(
             open_poisson(100.0, &law).unwrap_err(),
             EstimateError::Overload { arrivals_per_s: 100.0, saturation_per_s: 100.0 }

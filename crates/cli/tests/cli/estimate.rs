@@ -92,15 +92,22 @@ fn closed_loads_have_the_figures_of_theory() {
 fn percentiles_behind_a_limit_meet_their_simulation() {
     let bench = Bench::new();
     bench.write(
-        "limited.toml",
+        "requests.toml",
         "kind = 'limit'\n[[requests]]\nrate = '60/s'\nburst = 2\n[device]\nbase = 'constant'\n",
     );
-    let line = "random,poisson=42/s,requests=400000";
-    let estimated = bench.json(&["estimate", "limited.toml", "-w", line]);
-    let simulated = bench.json(&["simulate", "limited.toml", "-w", line]);
-    assert_eq!(first(&estimated)["method"], "limited_queue");
-    for (figure, tolerance) in [("response_mean_ms", 0.03), ("response_p99_ms", 0.05)] {
-        close(&first(&estimated)[figure], number(&first(&simulated)[figure]), tolerance);
+    bench.write(
+        "bytes.toml",
+        "kind = 'limit'\n[[bytes]]\nrate = '2MB/s'\nburst = '64KiB'\n[device]\nbase = 'constant'\n",
+    );
+    // A limit of bytes takes eight times as much for a long request.
+    for (device, sizes, rate) in [("requests.toml", "4KiB", 42), ("bytes.toml", "8KiB:60+64KiB:40", 45)] {
+        let line = format!("random,size={sizes},poisson={rate}/s,requests=400000");
+        let estimated = bench.json(&["estimate", device, "-w", &line]);
+        let simulated = bench.json(&["simulate", device, "-w", &line]);
+        assert_eq!(first(&estimated)["method"], "limited_queue");
+        for (figure, tolerance) in [("response_mean_ms", 0.03), ("response_p99_ms", 0.05)] {
+            close(&first(&estimated)[figure], number(&first(&simulated)[figure]), tolerance);
+        }
     }
 }
 

@@ -56,14 +56,17 @@ impl DeviceKind for Definition {
     ) -> Option<ServiceLaw> {
         let mut law = child(demand)?;
         let share = demand.share_of(*of);
-        let limit = |bucket: &TokenBucket, units_of_request: f64| RateLimit {
-            requests_per_s: bucket.units_per_s() / units_of_request,
-            burst_requests: bucket.burst() as f64 / units_of_request,
-            share,
+        let limit = |bucket: &TokenBucket, units_of_request: f64| {
+            let (rate, burst) = (bucket.units_per_s(), bucket.burst() as f64);
+            RateLimit::of_requests(rate / units_of_request, burst / units_of_request, share)
         };
         if share > 0.0 {
             law.limits.extend(buckets.requests.iter().map(|bucket| limit(bucket, share)));
-            law.limits.extend(buckets.bytes.iter().map(|bucket| limit(bucket, share * demand.bytes_mean())));
+            let of_bytes = |bucket| RateLimit {
+                tokens: demand.length_shares(),
+                ..limit(bucket, share * demand.bytes_mean())
+            };
+            law.limits.extend(buckets.bytes.iter().map(of_bytes));
         }
         Some(law)
     }

@@ -4,6 +4,7 @@ use seeklab_core::{ByteSize, Capabilities};
 
 use crate::limit::Limited;
 use crate::scheduler::SchedulerSpec;
+use crate::service_law::TokenShare;
 
 /// Length of a share of the requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -62,6 +63,13 @@ impl Demand {
             Limited::Reads => self.reads,
             Limited::Writes => 1.0 - self.reads,
         }
+    }
+
+    /// Lengths in those of the mean request, as tokens of a limit of bytes.
+    pub fn length_shares(&self) -> Vec<TokenShare> {
+        let mean = self.bytes_mean() / self.block_size.as_bytes() as f64;
+        let of = |size: &SizeShare| TokenShare { tokens: f64::from(size.blocks) / mean, share: size.share };
+        self.sizes.iter().map(of).collect()
     }
 
     /// Mean bytes of a request.

@@ -52,8 +52,17 @@ pub struct OrderPoint {
     pub passed_over: Vec<f64>,
 }
 
-/// A limit of the sustained rate.
+/// Tokens of a limit that a share of the requests takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TokenShare {
+    /// Tokens of a request, in those of the mean request.
+    pub tokens: f64,
+    /// Share of the requests that count, 0 to 1.
+    pub share: f64,
+}
+
+/// A limit of the sustained rate.
+#[derive(Debug, Clone, PartialEq)]
 pub struct RateLimit {
     /// Requests of the demand per second.
     pub requests_per_s: f64,
@@ -61,9 +70,16 @@ pub struct RateLimit {
     pub burst_requests: f64,
     /// Share of the requests of the demand that count and are held.
     pub share: f64,
+    /// Tokens of the requests that count. The shares sum to 1, and the mean is 1.
+    pub tokens: Vec<TokenShare>,
 }
 
 impl RateLimit {
+    /// A limit of requests that take one token each.
+    pub fn of_requests(requests_per_s: f64, burst_requests: f64, share: f64) -> Self {
+        Self { requests_per_s, burst_requests, share, tokens: vec![TokenShare { tokens: 1.0, share: 1.0 }] }
+    }
+
     /// Time until requests at a rate have used up the burst. `None` if the limit sustains them.
     pub fn burst_lasts(&self, arrivals_per_s: f64) -> Option<Duration> {
         let excess_per_s = arrivals_per_s - self.requests_per_s;
@@ -192,12 +208,12 @@ mod tests {
     fn saturation_is_the_least_of_service_and_limits() {
         let mut law = law();
         assert!((law.saturation_per_s() - 250.0).abs() < 1e-9);
-        law.limits.push(RateLimit { requests_per_s: 100.0, burst_requests: 50.0, share: 1.0 });
+        law.limits.push(RateLimit::of_requests(100.0, 50.0, 1.0));
         assert_eq!(law.saturation_per_s(), 100.0);
         assert_eq!(law.saturating_share(), 1.0);
         law.limits[0].share = 0.5;
         assert_eq!(law.saturating_share(), 0.5);
-        law.limits.push(RateLimit { requests_per_s: 300.0, burst_requests: 1.0, share: 0.1 });
+        law.limits.push(RateLimit::of_requests(300.0, 1.0, 0.1));
         assert_eq!(law.saturating_share(), 0.5);
         assert_eq!(law.limits[0].burst_lasts(150.0), Some(Duration::from_ms(1_000)));
         assert_eq!(law.limits[0].burst_lasts(100.0), None);
@@ -225,7 +241,7 @@ mod tests {
         let (law, sampled) = law_of(&format!("{limit}{SERVER}"));
         let law = law.unwrap();
         assert!(sampled.is_empty() && law.mean_s(1.0) == 0.001);
-        let [requests, bytes] = law.limits[..] else { panic!("{:?}", law.limits) };
+        let [requests, bytes] = &law.limits[..] else { panic!("{:?}", law.limits) };
         assert_eq!((requests.requests_per_s, requests.burst_requests), (100.0, 50.0));
         // Requests have 4,096 bytes.
         assert!((bytes.requests_per_s - 1e6 / 4096.0).abs() < 1e-9, "{bytes:?}");

@@ -1,29 +1,29 @@
 //! Poisson arrivals that token buckets hold before one server in order of arrival: the recursion over drawn requests.
 //!
 //! ```text
-//! arrival ─▶ held until each bucket has a token, in order of arrival ─▶ one server in order ─▶ completion
+//! arrival ─▶ held until each bucket has its tokens, in order of arrival ─▶ one server in order ─▶ completion
 //!      └── a request that does not count passes at once ──────────────────▲
 //! ```
-//! A bucket of b tokens that return with the rate r releases a request at the earliest time at which it holds a token
-//! [Le Boudec 2001, section 1.2]. The tokens that are missing are the queue of a server that takes 1/r for each: with the queue
-//! time V of that server, a request is held for `max(0, V − (b − 1)/r)`. With one bucket, V is distributed as the queue time of
-//! M/D/1, so the drawn V are replaced by the quantiles at their ranks. The time at the server of the device is that of the
-//! recursion [Lindley 1952]. The draws are the same at every rate.
+//! A bucket of b tokens that return with the rate r releases a request of c tokens at the earliest time at which it holds as
+//! many, or is full [Le Boudec 2001, section 1.2]. The tokens that are missing are the queue of a server that takes 1/r for each:
+//! with the queue time V of that server, a request is held for `max(0, V − max(0, b − c)/r)`. With one bucket, V is distributed as
+//! the queue time of M/G/1, so the drawn V are replaced by the quantiles at their ranks. The time at the server of the device is
+//! that of the recursion [Lindley 1952]. The draws are the same at every rate.
 //!
 //! # Assumptions
-//! Arrivals are Poisson, and every request that counts takes one token. Service times are independent of each other and, but
-//! for those after idle times, of the queue.
+//! Arrivals are Poisson. Service times are independent of each other, of the tokens, and, but for those after idle times, of the
+//! queue.
 //!
 //! # Scope and limits
 //! 262,144 requests. With several buckets the held times are those drawn, whose random variation grows near the rate of a limit.
 
 use seeklab_core::Seed;
-use seeklab_devices::service_law::{RateLimit, ServiceTimes};
+use seeklab_devices::service_law::{RateLimit, ServiceTimes, TokenShare};
 
 use crate::error::{EstimateError, check_positive};
 use crate::method::{Quantiles, SHARES};
 use crate::moments::ServiceMoments;
-use crate::queueing::{Steady, mg1_response_times};
+use crate::queueing::{Steady, mg1_queue_times};
 
 /// Requests of the recursion.
 const REQUESTS: usize = 1 << 18;
@@ -42,12 +42,14 @@ pub struct LimitedSteady {
     pub quantiles_s: Quantiles,
 }
 
-/// A token bucket, as a server that takes the time of a token for each request that counts.
-#[derive(Debug, Clone, Copy)]
+/// A token bucket, as a server that takes the time of its tokens for each request that counts.
+#[derive(Debug, Clone)]
 struct Bucket {
+    /// Time of the tokens of the mean request.
     token_s: f64,
-    /// Queue time up to which a request is not held.
-    room_s: f64,
+    /// Time in which an empty bucket fills.
+    burst_s: f64,
+    tokens: Vec<TokenShare>,
     /// Time at which the tokens that were taken are back.
     back_s: f64,
 }
@@ -55,18 +57,33 @@ struct Bucket {
 impl Bucket {
     fn new(limit: &RateLimit) -> Self {
         let token_s = 1.0 / (limit.requests_per_s * limit.share);
-        let room_s = (limit.burst_requests * limit.share - 1.0).max(0.0) * token_s;
-        Self { token_s, room_s, back_s: 0.0 }
+        let burst_s = limit.burst_requests * limit.share * token_s;
+        Self { token_s, burst_s, tokens: limit.tokens.clone(), back_s: 0.0 }
     }
 
-    /// Earliest time from `now_s` on at which the bucket holds a token.
-    const fn ready_s(&self, now_s: f64) -> f64 {
-        now_s.max(self.back_s - self.room_s)
+    /// Time of the tokens of a request at a share of the requests, 0 to 1.
+    fn tokens_s(&self, at: f64) -> f64 {
+        let mut left = at;
+        let taken = self.tokens.iter().find(|taken| {
+            left -= taken.share;
+            left < 0.0
+        });
+        taken.or(self.tokens.last()).map_or(1.0, |taken| taken.tokens) * self.token_s
     }
 
-    /// Takes a token, at a time at which there is one.
-    const fn take(&mut self, now_s: f64) {
-        self.back_s = self.back_s.max(now_s) + self.token_s;
+    /// Queue time up to which a request with tokens of that time is not held.
+    const fn room_s(&self, tokens_s: f64) -> f64 {
+        (self.burst_s - tokens_s).max(0.0)
+    }
+
+    /// Earliest time from `now_s` on at which the bucket holds the tokens of a request.
+    const fn ready_s(&self, now_s: f64, tokens_s: f64) -> f64 {
+        now_s.max(self.back_s - self.room_s(tokens_s))
+    }
+
+    /// Takes the tokens of a request, at a time at which there are as many.
+    const fn take(&mut self, now_s: f64, tokens_s: f64) {
+        self.back_s = self.back_s.max(now_s) + tokens_s;
     }
 }
 
@@ -76,8 +93,8 @@ struct Drawn {
     release_s: f64,
     /// Time for which it was held.
     held_s: f64,
-    /// Queue time at its bucket, if there is one bucket and the request counts.
-    queue_s: Option<f64>,
+    /// Queue time at its bucket and time of its tokens, if there is one bucket and the request counts.
+    queue_and_tokens_s: Option<(f64, f64)>,
     /// Draw of its service time.
     service: f64,
 }
@@ -97,22 +114,27 @@ pub fn limited_queue(
     let share = limits.first().map_or(0.0, |limit| limit.share);
     let mut buckets: Vec<Bucket> = limits.iter().map(Bucket::new).collect();
     let mut stream = Seed(0).stream("estimate.limited_queue");
+    let mut lengths = Seed(0).stream("estimate.limited_queue.tokens");
     let (mut now_s, mut last_release_s) = (0.0_f64, 0.0_f64);
     let mut requests: Vec<Drawn> = (0..REQUESTS)
         .map(|_| {
             let [interarrival, counts, service] = std::array::from_fn(|_| stream.unit());
             now_s -= (1.0 - interarrival).ln() / arrivals_per_s;
             if counts >= share {
-                return Drawn { release_s: now_s, held_s: 0.0, queue_s: None, service };
+                return Drawn { release_s: now_s, held_s: 0.0, queue_and_tokens_s: None, service };
             }
             let first_s = now_s.max(last_release_s);
-            last_release_s = buckets.iter().map(|bucket| bucket.ready_s(first_s)).fold(first_s, f64::max);
-            let queue_s = match &buckets[..] {
-                [bucket] => Some((bucket.back_s - now_s).max(0.0)),
+            let length = lengths.unit();
+            let ready = |bucket: &Bucket| bucket.ready_s(first_s, bucket.tokens_s(length));
+            last_release_s = buckets.iter().map(ready).fold(first_s, f64::max);
+            let queue_and_tokens_s = match &buckets[..] {
+                [bucket] => Some(((bucket.back_s - now_s).max(0.0), bucket.tokens_s(length))),
                 _ => None,
             };
-            buckets.iter_mut().for_each(|bucket| bucket.take(last_release_s));
-            Drawn { release_s: last_release_s, held_s: last_release_s - now_s, queue_s, service }
+            for bucket in &mut buckets {
+                bucket.take(last_release_s, bucket.tokens_s(length));
+            }
+            Drawn { release_s: last_release_s, held_s: last_release_s - now_s, queue_and_tokens_s, service }
         })
         .collect();
     if let [bucket] = &buckets[..] {
@@ -149,17 +171,30 @@ pub fn limited_queue(
     })
 }
 
-/// Replaces the drawn queue times at a bucket by the quantiles of M/D/1 at their ranks, and the held times that follow. Releases
+/// Points at which the times of the tokens are taken as those of services.
+const TOKEN_POINTS: usize = 4_096;
+
+/// Replaces the drawn queue times at a bucket by the quantiles of M/G/1 at their ranks, and the held times that follow. Releases
 /// stay, for the server sees the order and the distances of the draw.
 fn hold_as_expected(requests: &mut [Drawn], held_per_s: f64, bucket: &Bucket) -> Result<(), EstimateError> {
-    let (_, times) = mg1_response_times(held_per_s, &ServiceTimes::constant(bucket.token_s))?;
-    let mut held: Vec<&mut Drawn> =
-        requests[WARM_UP..].iter_mut().filter(|request| request.queue_s.is_some()).collect();
-    held.sort_by(|one, other| one.queue_s.partial_cmp(&other.queue_s).expect("times are numbers"));
-    let count = held.len() as f64;
-    for (rank, request) in held.into_iter().enumerate() {
-        let queue_s = times.quantile_s((rank as f64 + 0.5) / count) - bucket.token_s;
-        request.held_s = (queue_s - bucket.room_s).max(0.0);
+    let service = match &bucket.tokens[..] {
+        [_] => ServiceTimes::constant(bucket.token_s),
+        _ => {
+            let at = |point: usize| bucket.tokens_s((point as f64 + 0.5) / TOKEN_POINTS as f64);
+            ServiceTimes::sample((0..TOKEN_POINTS).map(at).collect())
+        }
+    };
+    let times = mg1_queue_times(held_per_s, &service)?;
+    let counted = requests[WARM_UP..].iter_mut().filter_map(|request| {
+        let (queue_s, tokens_s) = request.queue_and_tokens_s?;
+        Some((queue_s, tokens_s, &mut request.held_s))
+    });
+    let mut counted: Vec<(f64, f64, &mut f64)> = counted.collect();
+    counted.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let count = counted.len() as f64;
+    for (rank, (_, tokens_s, held_s)) in counted.into_iter().enumerate() {
+        let queue_s = times.quantile_s((rank as f64 + 0.5) / count);
+        *held_s = (queue_s - bucket.room_s(tokens_s)).max(0.0);
     }
     Ok(())
 }
@@ -177,9 +212,9 @@ mod tests {
     fn bucket_of_one_token_is_a_server_of_constant_time() {
         // A device that takes next to nothing: the response time is the queue time of M/D/1 with the time of a token.
         let (token, none) = (ServiceTimes::constant(0.01), ServiceTimes::constant(1e-9));
-        let limit = RateLimit { requests_per_s: 100.0, burst_requests: 1.0, share: 1.0 };
+        let limit = RateLimit::of_requests(100.0, 1.0, 1.0);
         for arrivals_per_s in [50.0, 80.0] {
-            let found = limited_queue(arrivals_per_s, &[limit], &none, &none).unwrap();
+            let found = limited_queue(arrivals_per_s, std::slice::from_ref(&limit), &none, &none).unwrap();
             let (steady, times) = mg1_response_times(arrivals_per_s, &token).unwrap();
             near(found.steady.response_mean_s, steady.queue_time_mean_s, 0.02);
             for (share, quantile_s) in SHARES.into_iter().zip(found.quantiles_s).skip(1) {
@@ -189,9 +224,31 @@ mod tests {
     }
 
     #[test]
+    fn long_requests_take_more_tokens() {
+        // 60 % of 8 KiB and 40 % of 64 KiB, and a bucket that is full before it has the tokens of any: M/G/1 with the times of
+        // their tokens.
+        let tokens = vec![
+            TokenShare { tokens: 8.0 / 30.4, share: 0.6 },
+            TokenShare { tokens: 64.0 / 30.4, share: 0.4 },
+        ];
+        let limit = RateLimit { tokens: tokens.clone(), ..RateLimit::of_requests(100.0, 0.0, 1.0) };
+        let none = ServiceTimes::constant(1e-9);
+        let times = tokens.iter().flat_map(|taken| vec![taken.tokens / 100.0; (taken.share * 10.0) as usize]);
+        let times = ServiceTimes::sample(times.collect());
+        for arrivals_per_s in [50.0, 90.0] {
+            let found = limited_queue(arrivals_per_s, std::slice::from_ref(&limit), &none, &none).unwrap();
+            let (steady, _) = mg1_response_times(arrivals_per_s, &times).unwrap();
+            near(found.steady.response_mean_s, steady.queue_time_mean_s, 0.01);
+            near(found.steady.response_mean_s, crate::open::limit_queue_mean_s(arrivals_per_s, &limit), 0.01);
+            let queue = mg1_queue_times(arrivals_per_s, &times).unwrap();
+            near(found.quantiles_s[3], queue.quantile_s(0.99), 0.01);
+        }
+    }
+
+    #[test]
     fn limits_that_never_hold_leave_the_server_alone() {
         let service = ServiceTimes::Exponential { mean_s: 0.01 };
-        let limit = RateLimit { requests_per_s: 1e6, burst_requests: 1e9, share: 1.0 };
+        let limit = RateLimit::of_requests(1e6, 1e9, 1.0);
         let found = limited_queue(60.0, &[limit], &service, &service).unwrap();
         let (steady, times) = mg1_response_times(60.0, &service).unwrap();
         near(found.steady.response_mean_s, steady.response_mean_s, 0.02);
@@ -201,7 +258,7 @@ mod tests {
     #[test]
     fn requests_that_do_not_count_are_not_held() {
         // Half of the requests share 60 tokens per second: 50 of 100 arrivals are held, the median one is not.
-        let limit = RateLimit { requests_per_s: 120.0, burst_requests: 2.0, share: 0.5 };
+        let limit = RateLimit::of_requests(120.0, 2.0, 0.5);
         let none = ServiceTimes::constant(1e-6);
         let found = limited_queue(100.0, &[limit], &none, &none).unwrap();
         assert!(found.quantiles_s[0] < 2e-6 && found.quantiles_s[1] > 0.02, "{found:?}");

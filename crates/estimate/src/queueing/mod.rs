@@ -3,7 +3,7 @@
 //! | method | arrivals | server |
 //! | --- | --- | --- |
 //! | [`mm1`], [`mmc`] | Poisson | one, or several; exponential |
-//! | [`mg1`], [`mg1_response_times`] | Poisson | one, any distribution |
+//! | [`mg1`], [`mg1_queue_times`], [`mg1_response_times`] | Poisson | one, any distribution |
 //! | [`mxg1`] | batches, Poisson | one, any distribution |
 //! | [`mg1_priorities`] | Poisson, of several classes | one, any distribution |
 //! | [`allen_cunneen`] | two moments | several, two moments |
@@ -76,7 +76,7 @@ pub use mva::{NetworkMeans, Station, StationMeans, mean_value_analysis};
 pub use operational::{OperationalLaws, OperationalPass, Stay, operational_laws};
 pub use priorities::{PriorityClass, mg1_priorities};
 pub use reordered::{ReorderedTimes, reordered_response_times};
-pub use response_times::{ResponseTimes, mg1_response_times, sum_quantiles_s};
+pub use response_times::{ResponseTimes, mg1_queue_times, mg1_response_times, sum_quantiles_s};
 pub use thinking_quantiles::{ServiceOrder, thinking_quantiles_s};
 
 use crate::error::{EstimateError, check_positive};

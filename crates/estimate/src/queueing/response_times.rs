@@ -1,4 +1,4 @@
-//! Distribution of the response time of M/G/1, on a grid.
+//! Distributions of the queue time and the response time of M/G/1, on a grid.
 //!
 //! The queue time is a sum of a geometric number of residual service times: with probability `(1 − ρ) ρᵏ` of k of them
 //! [Kleinrock 1975, eq. 5.107 and its inversion]. On a grid of steps h the sum obeys Panjer's recursion,
@@ -27,7 +27,7 @@ const STEPS_MAX: usize = 1 << 18;
 /// Share of the requests beyond the grid.
 const TAIL: f64 = 1e-5;
 
-/// Distribution of a response time on a grid.
+/// Distribution of a response time, or of a queue time, on a grid.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResponseTimes {
     step_s: f64,
@@ -36,7 +36,7 @@ pub struct ResponseTimes {
 }
 
 impl ResponseTimes {
-    /// Response time that a share of the requests does not exceed, in seconds. Beyond the grid the tail is exponential, as that
+    /// Time that a share of the requests does not exceed, in seconds. Beyond the grid the tail is exponential, as that
     /// of M/G/1 is.
     pub fn quantile_s(&self, share: f64) -> f64 {
         let place = self.cumulative.partition_point(|cumulative| *cumulative < share);
@@ -77,17 +77,34 @@ pub fn mg1_response_times(
     arrivals_per_s: f64,
     service: &ServiceTimes,
 ) -> Result<(Steady, ResponseTimes), EstimateError> {
-    let moments = ServiceMoments { mean_s: service.mean_s(), variance_s2: service.variance_s2() };
-    let steady = mg1(arrivals_per_s, moments)?;
-    let step_s = (moments.mean_s / STEPS_IN_MEAN).max(service.longest_s() / STEPS_IN_LONGEST);
-    let residual = residual_masses(service, step_s);
-    let queue = queue_masses(steady.utilisation, &residual);
+    let (steady, step_s, queue) = queue_on_grid(arrivals_per_s, service)?;
     let mut masses = convolved(&queue, &service_masses(service, step_s));
     if queue.len() == STEPS_MAX {
         // The sums behind lack the queue times that are beyond the grid.
         masses.truncate(STEPS_MAX);
     }
     Ok((steady, ResponseTimes::of(step_s, &masses)))
+}
+
+/// Distribution of the queue time of M/G/1.
+///
+/// # Errors
+/// As [`mg1`].
+pub fn mg1_queue_times(arrivals_per_s: f64, service: &ServiceTimes) -> Result<ResponseTimes, EstimateError> {
+    let (_, step_s, queue) = queue_on_grid(arrivals_per_s, service)?;
+    Ok(ResponseTimes::of(step_s, &queue))
+}
+
+/// Means of M/G/1, the step of the grid, and the shares of the queue time at its points.
+fn queue_on_grid(
+    arrivals_per_s: f64,
+    service: &ServiceTimes,
+) -> Result<(Steady, f64, Vec<f64>), EstimateError> {
+    let moments = ServiceMoments { mean_s: service.mean_s(), variance_s2: service.variance_s2() };
+    let steady = mg1(arrivals_per_s, moments)?;
+    let step_s = (moments.mean_s / STEPS_IN_MEAN).max(service.longest_s() / STEPS_IN_LONGEST);
+    let queue = queue_masses(steady.utilisation, &residual_masses(service, step_s));
+    Ok((steady, step_s, queue))
 }
 
 /// Steps of the grid of a sum in its mean.

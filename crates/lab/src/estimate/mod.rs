@@ -302,18 +302,11 @@ impl Estimating {
             .then_some(EstimateError::Overload { arrivals_per_s, saturation_per_s })
     }
 
-    /// Returns true if limits meet requests of several lengths. The law counts each as one of the mean length.
-    fn has_lengths_behind_limits(&self) -> bool {
-        !self.law.limits.is_empty() && self.load.demand.sizes.len() > 1
-    }
-
     /// Errors of such estimates in the validation; unknown if an assumption is broken, or none was compared.
     pub(super) fn errors_of(&self, estimate: &Estimate) -> ErrorFigures {
-        // Behind limits, requests of one length in one queue in order of arrival were compared, not populations.
+        // Behind limits, requests in one queue in order of arrival were compared, not populations.
         let is_compared = self.law.limits.is_empty()
-            || estimate.method != Method::FinitePopulation
-                && estimate.quantiles_s.is_some()
-                && !self.has_lengths_behind_limits();
+            || estimate.method != Method::FinitePopulation && estimate.quantiles_s.is_some();
         match is_compared && !self.assumptions(Some(estimate.method)).iter().any(AssumptionFigures::is_broken)
         {
             true => errors::errors(estimate.method, self.law.origin, estimate.steady.utilisation),
@@ -330,13 +323,6 @@ impl Estimating {
     /// Notes on limits: how long bursts last, and a trace that exceeds the highest sustained rate.
     fn notes_of_limits(&self, arrivals_per_s: Option<f64>, estimate: Option<&Estimate>) -> Vec<String> {
         let mut notes = Vec::new();
-        if self.has_lengths_behind_limits() {
-            notes.push(
-                "requests of several lengths: a limit of bytes holds each as one of the mean length, and response times may be \
-                 several times longer"
-                    .to_owned(),
-            );
-        }
         for limit in &self.law.limits {
             if let Some(lasts) = arrivals_per_s.and_then(|rate| limit.burst_lasts(rate)) {
                 notes.push(format!(
