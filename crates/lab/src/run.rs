@@ -243,7 +243,9 @@ fn application(
         )));
     }
     if host.is_full() {
-        result.notes.push(Note::Warning(format!("{}: it ended early: the device was full", device.name)));
+        let reason = "it ended early because the device was full, so the prediction is void".to_owned();
+        result.notes.push(Note::Warning(format!("{}: {reason}", device.name)));
+        result.void.get_or_insert(Void { reason, hint: "choose a larger device, or fewer or shorter files" });
     }
     Ok(result)
 }

@@ -112,7 +112,8 @@ pub fn describe(text: &str, folder: &Path, key: &str) -> Result<WorkloadSpec, Fa
         let trace = Some(path.to_string_lossy().into_owned());
         return Ok(WorkloadSpec::System(Box::new(SystemSpec { trace, ..SystemSpec::default() })));
     }
-    if path.is_dir() && !text.is_empty() {
+    // No folder but a system-level trace is a workload, so one with the name of a preset hides nothing.
+    if path.is_dir() && !text.is_empty() && !registry::names().any(|name| name == text) {
         return Err(
             Failure::new(format!("{key} `{text}`: is a folder")).hint("name a trace or a TOML file in it")
         );

@@ -201,6 +201,32 @@ fn processes_that_wait_for_each_other_void_the_prediction() {
 }
 
 #[test]
+fn application_on_a_device_that_is_too_small_voids_the_prediction() {
+    let bench = Bench::new();
+    let device = "kind = 'constant'\ncapacity_blocks = 40000\nblock_size = '512B'\nservice_time = '1ms'\n";
+    bench.write("small.toml", device);
+    let run = bench.run(&["simulate", "small.toml", "-w", "database"]);
+    let reason = "it ended early because the device was full, so the prediction is void";
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(
+        unfolded(&run.stderr).contains(reason) && unfolded(&run.stdout).contains(reason),
+        "{}",
+        run.stderr
+    );
+    assert!(run.stderr.contains("choose a larger device"), "{}", run.stderr);
+}
+
+#[test]
+fn folder_with_the_name_of_a_preset_does_not_hide_it() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("postmark")).unwrap();
+    fs::create_dir(bench.path("other")).unwrap();
+    let line = ["simulate", "immediate", "-q", "-w"];
+    assert_eq!(bench.run(&[&line[..], &["postmark"]].concat()).code, 0);
+    bench.run(&[&line[..], &["other"]].concat()).fails(&["`other`: is a folder"]);
+}
+
+#[test]
 fn settings_and_options_without_effect_are_refused() {
     let bench = Bench::new();
     bench.write("host.toml", HOST);
