@@ -239,6 +239,8 @@ fn settings_and_options_without_effect_are_refused() {
         (&["linux.toml", "--host", "sweep_interval=1s"], &["host.sweep_interval", "svr4"]),
         (&["host.toml", "--host", "profile=linux"], &["host.sweep", "svr4"]),
         (&["linux.toml", "--host", "contiguous=8KiB"], &["host.contiguous", "svr4"]),
+        (&["host.toml", "--host", "wbt=2ms"], &["host.wbt: is a setting of the profile `linux`", "hint"]),
+        (&["host.toml", "--host", "dirty_bytes=8MiB"], &["host.dirty_bytes", "linux"]),
         (&["postmark,scale=0.01", "--host", "profile=svr4"], &["host.profile: svr4", "linux", "hint"]),
         (&["random", "--processes"], &["--processes: `random` runs on no host", "hint"]),
         (&["linux.toml", "--shape", "host.toml"], &["--shape host.toml: `linux.toml`", "shaped"]),

@@ -353,7 +353,6 @@ impl Host {
 /// Frames whose order the syncer draws at most: 64 GiB.
 const ORDERED_FRAMES_MAX: u32 = 1 << 24;
 
-/// Checks settings against each other.
 /// The settings of a host that runs a recording or an application.
 fn linux_settings(given: &HostSettings) -> Result<Settings, DescriptionError> {
     if given.profile == Some(Profile::Svr4) {
@@ -368,24 +367,47 @@ fn linux_settings(given: &HostSettings) -> Result<Settings, DescriptionError> {
     Ok(settings)
 }
 
-/// Checks that settings of the syncer of SVR4 are not given for another system.
+/// Checks that no settings of one system are given for the other.
 fn check_given(given: &HostSettings) -> Result<(), DescriptionError> {
-    if given.profile != Some(Profile::Linux) {
-        return Ok(());
-    }
     let of_svr4 = [
         ("sweep", given.sweep.is_some()),
         ("sweep_interval", given.sweep_interval.is_some()),
         ("contiguous", given.contiguous.is_some()),
     ];
-    match of_svr4.into_iter().find(|(_, is_given)| *is_given) {
-        Some((key, _)) => Err(DescriptionError::invalid(key, "is a setting of the profile `svr4`").hint(
+    let of_linux = [
+        ("used_memory", given.used_memory.is_some()),
+        ("aligned_read_ahead", given.aligned_read_ahead.is_some()),
+        ("dirty_bytes", given.dirty_bytes.is_some()),
+        ("dirty_background", given.dirty_background.is_some()),
+        ("dirty_background_bytes", given.dirty_background_bytes.is_some()),
+        ("strict_dirty_limit", given.strict_dirty_limit.is_some()),
+        ("write_bandwidth", given.write_bandwidth.is_some()),
+        ("device_age", given.device_age.is_some()),
+        ("dirty_expire", given.dirty_expire.is_some()),
+        ("writeback_interval", given.writeback_interval.is_some()),
+        ("max_request", given.max_request.is_some()),
+        ("tags", given.tags.is_some()),
+        ("write_cache", given.write_cache.is_some()),
+        ("fua", given.fua.is_some()),
+        ("wbt", given.wbt.is_some()),
+    ];
+    let (others, other, hint) = match given.profile.unwrap_or_default() {
+        Profile::Linux => (
+            &of_svr4[..],
+            "svr4",
             "leave it out: the flusher of `linux` has dirty_background, dirty_expire and writeback_interval",
-        )),
+        ),
+        Profile::Svr4 => (&of_linux[..], "linux", "leave it out, or add profile = \"linux\""),
+    };
+    match others.iter().find(|(_, is_given)| *is_given) {
+        Some((key, _)) => {
+            Err(DescriptionError::invalid(*key, format!("is a setting of the profile `{other}`")).hint(hint))
+        }
         None => Ok(()),
     }
 }
 
+/// Checks settings against each other.
 fn check_settings(settings: &Settings) -> Result<(), DescriptionError> {
     if !settings.clock_interval.is_zero() && settings.clock_interrupt >= settings.clock_interval {
         let (interval, cost) = (settings.clock_interval, settings.clock_interrupt);
