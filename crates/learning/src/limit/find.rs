@@ -24,6 +24,9 @@ const SHARE_LEAST: usize = 10;
 /// Length from which a limit counts as one of bytes, if all requests have the same length.
 const LONG_BYTES: f64 = 32_768.0;
 
+/// Factor by which limits of reads and of writes must explain more than one of all operations, which is simpler.
+const DISTINCT: f64 = 1.01;
+
 /// A limit that a trace shows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Found {
@@ -63,6 +66,12 @@ struct Candidate {
     passage: Passage,
 }
 
+impl Candidate {
+    const fn score(&self) -> f64 {
+        self.found.evidence.score
+    }
+}
+
 /// Looks for limits in runs of requests, each in order of arrival.
 pub(crate) fn find(runs: &[Vec<Passed>], history: &History, block_size: ByteSize) -> Limits {
     let mut past = runs.to_vec();
@@ -94,36 +103,52 @@ pub(crate) fn find(runs: &[Vec<Passed>], history: &History, block_size: ByteSize
     Limits { found, waits: waits.collect() }
 }
 
-/// The limit that explains most of the waiting.
+/// The limit that explains most of the waiting. One of reads and one of writes together also look like one of all operations while
+/// a load reaches both, so a limit of all must explain as much as those two do.
 fn best(runs: &[Vec<Passed>], history: &History, block_size: ByteSize, known: &[Found]) -> Option<Candidate> {
     let all: usize = runs.iter().map(Vec::len).sum();
     let reads = runs.iter().flatten().filter(|passed| passed.op == Operation::Read).count();
     let is_mixed = reads.min(all - reads) >= all / SHARE_LEAST;
+    let of = |of| best_of(of, runs, history, block_size, known);
+    let joint = of(Limited::All);
+    if !is_mixed {
+        return joint;
+    }
+    let separate: Vec<Candidate> = [Limited::Reads, Limited::Writes].into_iter().filter_map(of).collect();
+    let explained: f64 = separate.iter().map(Candidate::score).sum();
+    match joint {
+        Some(joint) if joint.score() * DISTINCT >= explained => Some(joint),
+        _ => separate.into_iter().max_by(|one, other| one.score().total_cmp(&other.score())),
+    }
+}
+
+/// The limit of these operations that explains most of the waiting.
+fn best_of(
+    of: Limited,
+    runs: &[Vec<Passed>],
+    history: &History,
+    block_size: ByteSize,
+    known: &[Found],
+) -> Option<Candidate> {
+    let blocks = Traffic::of(runs, history, of, Unit::Blocks)?;
+    let requests = Traffic::of(runs, history, of, Unit::Requests);
+    let bytes = blocks.cost_mean * block_size.as_bytes() as f64;
+    let units: Vec<Traffic> = match blocks.is_even() {
+        false => requests.into_iter().chain([blocks]).collect(),
+        true if bytes >= LONG_BYTES => vec![blocks],
+        true => requests.into_iter().collect(),
+    };
+    let is_even = units.len() == 1;
     let mut best: Option<Candidate> = None;
-    for of in [Limited::All, Limited::Reads, Limited::Writes] {
-        // What is of reads alone or of writes alone does not show in all of them.
-        if of != Limited::All && (!is_mixed || best.is_some()) {
-            continue;
-        }
-        let Some(blocks) = Traffic::of(runs, history, of, Unit::Blocks) else { continue };
-        let requests = Traffic::of(runs, history, of, Unit::Requests);
-        let bytes = blocks.cost_mean * block_size.as_bytes() as f64;
-        let units: Vec<Traffic> = match blocks.is_even() {
-            false => requests.into_iter().chain([blocks]).collect(),
-            true if bytes >= LONG_BYTES => vec![blocks],
-            true => requests.into_iter().collect(),
-        };
-        let is_even = units.len() == 1;
-        for traffic in units {
-            let found: Option<(Found, Passage)> = lines(&traffic)
-                .into_iter()
-                .filter_map(|line| tried(&traffic, line, of, is_even))
-                .filter(|(found, _)| known.iter().all(|known| !known.is_near(found)))
-                .max_by(|one, other| one.0.evidence.score.total_cmp(&other.0.evidence.score));
-            let Some((found, passage)) = found else { continue };
-            if best.as_ref().is_none_or(|best| found.evidence.score > best.found.evidence.score) {
-                best = Some(Candidate { found, traffic, passage });
-            }
+    for traffic in units {
+        let found: Option<(Found, Passage)> = lines(&traffic)
+            .into_iter()
+            .filter_map(|line| tried(&traffic, line, of, is_even))
+            .filter(|(found, _)| known.iter().all(|known| !known.is_near(found)))
+            .max_by(|one, other| one.0.evidence.score.total_cmp(&other.0.evidence.score));
+        let Some((found, passage)) = found else { continue };
+        if best.as_ref().is_none_or(|best| found.evidence.score > best.score()) {
+            best = Some(Candidate { found, traffic, passage });
         }
     }
     best

@@ -10,6 +10,7 @@ use seeklab_devices::limit::{Buckets, LimitParameters, Limited, RequestRate, Tok
 use toml::Table;
 
 mod mixed;
+mod separate;
 
 use super::*;
 use crate::fit::LeftOut;
