@@ -139,6 +139,9 @@ impl From<seeklab_core::DescriptionError> for Failure {
 
 impl From<seeklab_learning::Error> for Failure {
     fn from(error: seeklab_learning::Error) -> Self {
+        if error.kind() == seeklab_learning::ErrorKind::Interrupted {
+            return Self::interrupted();
+        }
         Self { hint: error.hint().map(str::to_owned), ..Self::chain(&error) }
     }
 }

@@ -12,6 +12,8 @@ pub enum ErrorKind {
     Invalid,
     /// The fitted device cannot be described, built or driven.
     Device,
+    /// The caller stopped the fit.
+    Interrupted,
 }
 
 /// A failure to fit, to evaluate or to read the input of a fit.

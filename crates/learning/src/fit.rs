@@ -17,6 +17,7 @@ use toml::Table;
 
 use crate::MODELS;
 use crate::error::Error;
+use crate::stop::StopCheck;
 
 /// A model being fitted, request by request of one device in order of arrival; its memory does not grow with the trace.
 pub trait Fit: Send {
@@ -47,12 +48,18 @@ pub trait Fit: Send {
 
     /// Returns true if the requests recorded so far show rate or burst limits, of models that fit some. Blocks have that
     /// size.
-    fn has_limits(&self, _block_size: ByteSize) -> bool {
-        false
+    ///
+    /// # Errors
+    /// If the fit was stopped.
+    fn has_limits(&self, _block_size: ByteSize) -> Result<bool, Error> {
+        Ok(false)
     }
 
     /// Excludes parts from the fit, if the model has them.
     fn leave_out(&mut self, _left_out: &LeftOut) {}
+
+    /// Ends what takes long with [`ErrorKind::Interrupted`](crate::ErrorKind::Interrupted) when the caller stops it.
+    fn stop_by(&mut self, _stop: &StopCheck) {}
 }
 
 /// Parts that a fit excludes.

@@ -16,10 +16,12 @@ pub mod fit;
 pub mod jobs;
 mod limit;
 mod region;
+mod stop;
 pub mod survey;
 pub mod sweep;
 
 pub use error::{Error, ErrorKind};
+pub use stop::StopCheck;
 
 /// Declares the module of each model and lists the models in order.
 macro_rules! models {

@@ -99,7 +99,7 @@ fn limits_of(path: &Path) -> (Vec<String>, u64) {
         }
         records.iter().for_each(|record| fits.entry(record.device).or_default().record(record));
     }
-    let summaries = fits.values().flat_map(|fit| fit.limit_summaries(block_size));
+    let summaries = fits.values().flat_map(|fit| fit.limit_summaries(block_size).unwrap());
     (
         summaries.map(|limit| limit.to_string()).collect(),
         fits.values().map(|fit| fit.summary().requests).sum(),

@@ -7,6 +7,8 @@ use seeklab_learning::evaluation::Evaluation;
 use seeklab_learning::fit::Fit;
 use serde::Serialize;
 
+use crate::failure::Failure;
+
 /// Reason for which a model is saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -56,29 +58,34 @@ fn best_of(models: &[(usize, f64)]) -> Option<usize> {
 }
 
 /// Returns the place of the model to save, and why.
+///
+/// # Errors
+/// If the fit was stopped.
 pub(super) fn choose(
     evaluations: &[Evaluation],
     fits: &[Box<dyn Fit>],
     block_size: ByteSize,
-) -> (usize, SavedBecause) {
+) -> Result<(usize, SavedBecause), Failure> {
     if fits.len() == 1 {
-        return (0, SavedBecause::OnlyModel);
+        return Ok((0, SavedBecause::OnlyModel));
     }
     let best = match best(evaluations) {
         Some(best) if evaluations[best].is_judged() => best,
-        _ => return (0, SavedBecause::NothingToCompare),
+        _ => return Ok((0, SavedBecause::NothingToCompare)),
     };
     // A replay at recorded times says little about a limit, and without it the clone is wrong under any other load.
-    if let Some(limited) = (0..best).find(|place| fits[*place].has_limits(block_size)) {
-        return (limited, SavedBecause::HasLimits);
+    for (place, fit) in fits[..best].iter().enumerate() {
+        if fit.has_limits(block_size)? {
+            return Ok((place, SavedBecause::HasLimits));
+        }
     }
     let saved = &evaluations[best];
     let is_closer =
         |one: &Evaluation| MUCH * compared_error(one) < compared_error(saved) && rank(one) > rank(saved);
-    match evaluations.iter().any(is_closer) {
+    Ok(match evaluations.iter().any(is_closer) {
         true => (best, SavedBecause::BetterVerdicts),
         false => (best, SavedBecause::PredictedBest),
-    }
+    })
 }
 
 #[cfg(test)]

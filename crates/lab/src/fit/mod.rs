@@ -30,8 +30,8 @@ use seeklab_core::{ByteSize, Duration, Instant, Ratio, Seed, TraceRecord};
 use seeklab_devices::Description;
 use seeklab_devices::limit::{LimitSummary, limit_summaries};
 use seeklab_devices::table::Classes;
-use seeklab_learning::MODELS;
 use seeklab_learning::fit::{DeviceInfo, LeftOut, Model};
+use seeklab_learning::{MODELS, StopCheck};
 use seeklab_traces::schema::Column;
 use seeklab_traces::{Metadata, OpenTrace, ReadOptions, Recorder};
 use serde::Serialize;
@@ -354,7 +354,12 @@ fn fit_device(
     let begun: Result<Vec<_>, _> =
         options.models.iter().map(|model| (model.begin)(options.classes)).collect();
     let mut fits = begun?;
-    fits.iter_mut().for_each(|fit| fit.leave_out(&options.left_out));
+    let stop = session.stop().clone();
+    let stop = StopCheck::new(move || stop.is_stopped());
+    for fit in &mut fits {
+        fit.leave_out(&options.left_out);
+        fit.stop_by(&stop);
+    }
     let boundary = options.split.boundary(span);
     let mut evaluating = Evaluating::from(boundary, options.predicted, device, options.seed, options.is_open);
     let is_others = |record: &TraceRecord, recorder: Recorder| {
@@ -405,7 +410,7 @@ fn fit_device(
     about.insert("queue_length_max".to_owned(), summary.queue_length_max.to_string());
     session.check()?;
     let _working = session.working("fitting the whole trace");
-    let (saved, saved_because) = choice::choose(&evaluations, &fits, block_size);
+    let (saved, saved_because) = choice::choose(&evaluations, &fits, block_size)?;
     about.insert("model".to_owned(), options.models[saved].name.to_owned());
     if let Some(evaluation) = evaluations.get(saved) {
         about.insert("evaluation".to_owned(), sentence(evaluation, split, options.predicted));

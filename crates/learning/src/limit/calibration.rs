@@ -7,6 +7,8 @@
 
 use super::traffic::{Traffic, quantile};
 use super::trial::{CLOCK_NS, Passage, Suspect};
+use crate::error::Error;
+use crate::stop::StopCheck;
 
 /// Repetitions at most, and the relative change that ends them.
 const ROUNDS: usize = 6;
@@ -41,14 +43,22 @@ struct Episode {
 
 impl Calibrated {
     /// Calibrates a bucket; `None` if no requests wait for it.
-    pub(super) fn of(traffic: &Traffic, mut suspect: Suspect) -> Option<Self> {
+    ///
+    /// # Errors
+    /// If the fit was stopped.
+    pub(super) fn of(
+        traffic: &Traffic,
+        mut suspect: Suspect,
+        stop: &StopCheck,
+    ) -> Result<Option<Self>, Error> {
         let mut is_last = false;
         for round in 1.. {
+            stop.check()?;
             let passage = suspect.passage(traffic);
             let episodes = episodes(traffic, suspect.rate, &passage);
             let mut used = used(&episodes);
             if used.is_empty() {
-                return None;
+                return Ok(None);
             }
             let [low, high] = INTERVAL.map(|share| quantile(&mut used, share));
             if is_last {
@@ -56,19 +66,19 @@ impl Calibrated {
                 let longest = episodes.iter().map(Episode::span).fold(0.0, f64::max);
                 let off = if longest > 0.0 { (high - low) / longest } else { suspect.rate };
                 let rates = [(suspect.rate - off).max(0.0), suspect.rate + off];
-                return Some(Self { suspect, rates, bursts: [low, high] });
+                return Ok(Some(Self { suspect, rates, bursts: [low, high] }));
             }
             let next = Suspect { rate: suspect.rate + slope(&episodes), burst: quantile(&mut used, 0.5) };
             // A level that wanders so far is no burst.
             if next.rate <= 0.0 || round > 1 && high - low > WANDERS * next.burst {
-                return None;
+                return Ok(None);
             }
             let is_still = (next.rate / suspect.rate - 1.0).abs() <= STILL
                 && (next.burst / suspect.burst - 1.0).abs() <= STILL;
             suspect = next;
             is_last = is_still || round + 1 >= ROUNDS;
         }
-        None
+        Ok(None)
     }
 }
 

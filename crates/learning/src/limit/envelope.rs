@@ -15,6 +15,8 @@
 //! arrival curve.
 
 use super::traffic::Traffic;
+use crate::error::Error;
+use crate::stop::StopCheck;
 
 /// Ratio of lengths that follow each other.
 const STEP: f64 = 1.189_207_115_002_721;
@@ -56,14 +58,17 @@ struct Steps {
 }
 
 /// Lines on the curves of the traffic, the straightest first.
-pub(super) fn lines(traffic: &Traffic) -> Vec<Line> {
+///
+/// # Errors
+/// If the fit was stopped.
+pub(super) fn lines(traffic: &Traffic, stop: &StopCheck) -> Result<Vec<Line>, Error> {
     let mut found = Vec::new();
     let whole = Steps::of(traffic, 0..traffic.runs.len());
     if traffic.runs.len() > 1 {
         let runs: Vec<Steps> = (0..traffic.runs.len()).map(|run| Steps::of(traffic, run..run + 1)).collect();
-        found.extend(straight(&curve(&runs, traffic)));
+        found.extend(straight(&curve(&runs, traffic, stop)?));
     }
-    found.extend(straight(&curve(&[whole], traffic)));
+    found.extend(straight(&curve(&[whole], traffic, stop)?));
     found.sort_by(|one, other| one.bent.total_cmp(&other.bent));
     let mut distinct: Vec<Line> = Vec::new();
     for line in found {
@@ -71,7 +76,7 @@ pub(super) fn lines(traffic: &Traffic) -> Vec<Line> {
             distinct.push(line);
         }
     }
-    distinct
+    Ok(distinct)
 }
 
 impl Line {
@@ -131,27 +136,29 @@ impl Steps {
 }
 
 /// The curve of separate pieces: lengths, and the most work in each.
-fn curve(pieces: &[Steps], traffic: &Traffic) -> Vec<(f64, f64)> {
+fn curve(pieces: &[Steps], traffic: &Traffic, stop: &StopCheck) -> Result<Vec<(f64, f64)>, Error> {
     let span = pieces.iter().map(Steps::span).fold(0.0, f64::max);
     let (work, time) = pieces.iter().fold((0.0, 0.0), |(work, time), piece| {
         (work + piece.work.last().copied().unwrap_or(0.0), time + piece.span())
     });
     if work <= 0.0 || time <= 0.0 {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let coarse = pieces.iter().map(|piece| piece.coarse).fold(0.0, f64::max);
     // At the mean rate of the trace; windows of a burst hold more.
     let shortest = (WORK_LEAST * traffic.cost_mean * time / work / 16.0).max(BINS_LEAST * coarse);
     let lengths = std::iter::successors(Some(span), |length| Some(length / STEP));
     let lengths = lengths.take_while(|length| *length >= shortest).take(LENGTHS_MAX);
-    let mut curve: Vec<(f64, f64)> = lengths
+    let curve: Result<Vec<(f64, f64)>, Error> = lengths
         .map(|length| {
+            stop.check()?;
             let within = pieces.iter().filter(|piece| piece.span() >= length);
-            (length, within.map(|piece| piece.most_in(length)).fold(0.0, f64::max))
+            Ok((length, within.map(|piece| piece.most_in(length)).fold(0.0, f64::max)))
         })
         .collect();
+    let mut curve = curve?;
     curve.reverse();
-    curve
+    Ok(curve)
 }
 
 /// Lines on parts of a curve whose lengths reach so far, and lines that touch it from above at two such lengths.
@@ -218,9 +225,8 @@ mod tests {
             .map(|(place, time)| Charged { arrival: *time, completion: *time, cost: 1.0, place })
             .collect();
         let completed = (0..requests.len() as u32).collect();
-        let count = requests.len();
         let run = Run { origin: Instant::ZERO, before: Vec::new(), requests, completed };
-        Traffic { unit: Unit::Requests, runs: vec![run], count, cost_mean: 1.0, response_min: 0.0 }
+        Traffic { unit: Unit::Requests, runs: vec![run], cost_mean: 1.0, response_min: 0.0 }
     }
 
     #[test]
@@ -233,7 +239,7 @@ mod tests {
                 now += f64::from(count) * apart;
             }
         }
-        let lines = lines(&traffic(&times));
+        let lines = lines(&traffic(&times), &StopCheck::default()).unwrap();
         let near =
             |line: &Line| (line.rate / 1e-3 - 1.0).abs() < 0.01 && (line.burst / 500.0 - 1.0).abs() < 0.05;
         assert!(lines.iter().any(near), "{lines:?}");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use seeklab_core::{ByteSize, DataRate, Duration, Operation};
+use seeklab_core::{ByteSize, DataRate, Duration, Instant, Operation};
 use seeklab_devices::DescriptionError;
 use seeklab_devices::limit::{
     ByteBucket, LimitParameters, LimitSummary, Limited, RequestBucket, RequestRate, limit_summaries,
@@ -12,8 +12,10 @@ use toml::Table;
 use super::calibration::Calibrated;
 use super::envelope::{Line, lines};
 use super::history::History;
-use super::traffic::{Passed, Traffic, Unit};
-use super::trial::{CLOCK_NS, Evidence, Passage, Suspect, evidence};
+use super::traffic::{Lengths, Passed, Traffic, Unit};
+use super::trial::{CLOCK_NS, Evidence, Suspect, evidence};
+use crate::error::Error;
+use crate::stop::StopCheck;
 
 /// Limits that are looked for.
 const LIMITS_MAX: usize = 4;
@@ -59,67 +61,67 @@ pub(crate) struct Wait {
     pub(crate) is_held: bool,
 }
 
-/// A limit, the traffic that it was found in, and how that came past.
-struct Candidate {
-    found: Found,
-    traffic: Traffic,
-    passage: Passage,
-}
-
-impl Candidate {
-    const fn score(&self) -> f64 {
-        self.found.evidence.score
-    }
-}
-
 /// Looks for limits in runs of requests, each in order of arrival.
-pub(crate) fn find(runs: &[Vec<Passed>], history: &History, block_size: ByteSize) -> Limits {
-    let mut past = runs.to_vec();
+///
+/// # Errors
+/// If the fit was stopped.
+pub(crate) fn find(
+    mut past: Vec<Vec<Passed>>,
+    history: &History,
+    block_size: ByteSize,
+    stop: &StopCheck,
+) -> Result<Limits, Error> {
     let mut found: Vec<Found> = Vec::new();
-    let mut held: Vec<Vec<bool>> = runs.iter().map(|run| vec![false; run.len()]).collect();
+    // Arrivals of the requests, and true for those that a limit held.
+    let mut came: Vec<Vec<(Instant, bool)>> = Vec::new();
     while found.len() < LIMITS_MAX {
-        let Some(Candidate { found: next, traffic, passage }) = best(&past, history, block_size, &found)
-        else {
-            break;
-        };
+        let Some(next) = best(&past, history, block_size, &found, stop)? else { break };
+        let Some(traffic) = Traffic::of(&past, history, next.of, next.unit) else { break };
+        if came.is_empty() {
+            let arrivals = |run: &Vec<Passed>| run.iter().map(|passed| (passed.arrival, false)).collect();
+            came = past.iter().map(arrivals).collect();
+        }
+        let passage = next.calibrated.suspect.passage(&traffic);
         let admitted = traffic.runs.iter().zip(&passage.admitted);
-        for ((run, held), (seen, times)) in past.iter_mut().zip(&mut held).zip(admitted) {
+        for ((run, came), (seen, times)) in past.iter_mut().zip(&mut came).zip(admitted) {
             for (charged, time) in seen.requests.iter().zip(times) {
                 let passed = &mut run[charged.place as usize];
-                held[charged.place as usize] |= time - charged.arrival > CLOCK_NS;
+                came[charged.place as usize].1 |= time - charged.arrival > CLOCK_NS;
                 passed.arrival = passed.arrival.max(seen.origin + Duration::from_ns_f64(*time));
             }
         }
         found.push(next);
     }
-    if found.is_empty() {
-        return Limits::default();
-    }
-    let both = past.iter().flatten().zip(runs.iter().flatten());
-    let waits = both.zip(held.iter().flatten()).map(|((past, came), held)| {
-        let time = past.arrival.saturating_since(came.arrival);
-        Wait { time, is_held: *held || !time.is_zero() }
+    let waits = past.iter().flatten().zip(came.iter().flatten()).map(|(past, (came, is_held))| {
+        let time = past.arrival.saturating_since(*came);
+        Wait { time, is_held: *is_held || !time.is_zero() }
     });
-    Limits { found, waits: waits.collect() }
+    Ok(Limits { waits: waits.collect(), found })
 }
 
 /// The limit that explains most of the waiting. One of reads and one of writes together also look like one of all operations while
 /// a load reaches both, so a limit of all must explain as much as those two do.
-fn best(runs: &[Vec<Passed>], history: &History, block_size: ByteSize, known: &[Found]) -> Option<Candidate> {
+fn best(
+    runs: &[Vec<Passed>],
+    history: &History,
+    block_size: ByteSize,
+    known: &[Found],
+    stop: &StopCheck,
+) -> Result<Option<Found>, Error> {
     let all: usize = runs.iter().map(Vec::len).sum();
     let reads = runs.iter().flatten().filter(|passed| passed.op == Operation::Read).count();
     let is_mixed = reads.min(all - reads) >= all / SHARE_LEAST;
-    let of = |of| best_of(of, runs, history, block_size, known);
-    let joint = of(Limited::All);
+    let of = |of| best_of(of, runs, history, block_size, known, stop);
+    let joint = of(Limited::All)?;
     if !is_mixed {
-        return joint;
+        return Ok(joint);
     }
-    let separate: Vec<Candidate> = [Limited::Reads, Limited::Writes].into_iter().filter_map(of).collect();
-    let explained: f64 = separate.iter().map(Candidate::score).sum();
-    match joint {
+    let separate = [of(Limited::Reads)?, of(Limited::Writes)?];
+    let explained: f64 = separate.iter().flatten().map(Found::score).sum();
+    Ok(match joint {
         Some(joint) if joint.score() * DISTINCT >= explained => Some(joint),
-        _ => separate.into_iter().max_by(|one, other| one.score().total_cmp(&other.score())),
-    }
+        _ => strongest(separate.into_iter().flatten()),
+    })
 }
 
 /// The limit of these operations that explains most of the waiting.
@@ -129,41 +131,50 @@ fn best_of(
     history: &History,
     block_size: ByteSize,
     known: &[Found],
-) -> Option<Candidate> {
-    let blocks = Traffic::of(runs, history, of, Unit::Blocks)?;
-    let requests = Traffic::of(runs, history, of, Unit::Requests);
-    let bytes = blocks.cost_mean * block_size.as_bytes() as f64;
-    let units: Vec<Traffic> = match blocks.is_even() {
-        false => requests.into_iter().chain([blocks]).collect(),
-        true if bytes >= LONG_BYTES => vec![blocks],
-        true => requests.into_iter().collect(),
+    stop: &StopCheck,
+) -> Result<Option<Found>, Error> {
+    let Some(Lengths { mean, is_even }) = Lengths::of(runs, of) else { return Ok(None) };
+    let units = match is_even {
+        false => &[Unit::Requests, Unit::Blocks][..],
+        true if mean * block_size.as_bytes() as f64 >= LONG_BYTES => &[Unit::Blocks],
+        true => &[Unit::Requests],
     };
-    let is_even = units.len() == 1;
-    let mut best: Option<Candidate> = None;
-    for traffic in units {
-        let found: Option<(Found, Passage)> = lines(&traffic)
-            .into_iter()
-            .filter_map(|line| tried(&traffic, line, of, is_even))
-            .filter(|(found, _)| known.iter().all(|known| !known.is_near(found)))
-            .max_by(|one, other| one.0.evidence.score.total_cmp(&other.0.evidence.score));
-        let Some((found, passage)) = found else { continue };
-        if best.as_ref().is_none_or(|best| found.evidence.score > best.score()) {
-            best = Some(Candidate { found, traffic, passage });
+    let mut found = Vec::new();
+    for unit in units {
+        let Some(traffic) = Traffic::of(runs, history, of, *unit) else { continue };
+        for line in lines(&traffic, stop)? {
+            found.extend(tried(&traffic, line, of, is_even, stop)?);
         }
     }
-    best
+    Ok(strongest(found.into_iter().filter(|found| known.iter().all(|known| !known.is_near(found)))))
+}
+
+/// The one that explains most, of equal ones the first.
+fn strongest(found: impl Iterator<Item = Found>) -> Option<Found> {
+    found.reduce(|best, next| if next.score() > best.score() { next } else { best })
 }
 
 /// The limit of a line, if it is one.
-fn tried(traffic: &Traffic, line: Line, of: Limited, is_even: bool) -> Option<(Found, Passage)> {
-    let calibrated = Calibrated::of(traffic, Suspect { rate: line.rate, burst: line.burst })?;
+fn tried(
+    traffic: &Traffic,
+    line: Line,
+    of: Limited,
+    is_even: bool,
+    stop: &StopCheck,
+) -> Result<Option<Found>, Error> {
+    let suspect = Suspect { rate: line.rate, burst: line.burst };
+    let Some(calibrated) = Calibrated::of(traffic, suspect, stop)? else { return Ok(None) };
     let passage = calibrated.suspect.passage(traffic);
     let evidence = evidence(traffic, &calibrated, &passage);
     let found = Found { of, unit: traffic.unit, calibrated, used: passage.used, evidence, is_even };
-    evidence.is_found.then_some((found, passage))
+    Ok(evidence.is_found.then_some(found))
 }
 
 impl Found {
+    const fn score(&self) -> f64 {
+        self.evidence.score
+    }
+
     /// Returns true if the rate of the other is within 5 % of this limit's rate, for the same operations and unit.
     fn is_near(&self, other: &Self) -> bool {
         const NEAR: f64 = 0.05;

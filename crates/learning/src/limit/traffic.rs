@@ -30,8 +30,6 @@ pub(crate) struct Passed {
 pub(super) struct Traffic {
     pub(super) unit: Unit,
     pub(super) runs: Vec<Run>,
-    /// Requests in all runs.
-    pub(super) count: usize,
     /// Mean cost of a request.
     pub(super) cost_mean: f64,
     /// A response time that nearly all exceed, in nanoseconds: half of the percent that is shortest.
@@ -98,7 +96,7 @@ impl Traffic {
             until = run.iter().map(|passed| passed.completion).max().or(until);
             all.push(Run { origin, before, requests, completed });
         }
-        let count = all.iter().map(|run| run.requests.len()).sum();
+        let count: usize = all.iter().map(|run| run.requests.len()).sum();
         if count == 0 {
             return None;
         }
@@ -106,14 +104,30 @@ impl Traffic {
         let cost_mean = requests().map(|request| request.cost).sum::<f64>() / count as f64;
         let mut responses: Vec<f64> = requests().map(Charged::response).collect();
         let response_min = 0.5 * quantile(&mut responses, 0.01);
-        Some(Self { unit, runs: all, count, cost_mean, response_min })
+        Some(Self { unit, runs: all, cost_mean, response_min })
     }
+}
 
-    /// Returns true if all requests cost the same, up to a standard deviation of 1 % of the mean.
-    pub(super) fn is_even(&self) -> bool {
-        let costs = || self.runs.iter().flat_map(|run| &run.requests).map(|request| request.cost);
-        let beyond = costs().map(|cost| (cost - self.cost_mean).powi(2)).sum::<f64>() / self.count as f64;
-        beyond.sqrt() <= 0.01 * self.cost_mean
+/// Lengths of requests.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lengths {
+    /// Mean, in blocks.
+    pub(super) mean: f64,
+    /// True if all are the same, up to a standard deviation of 1 % of the mean.
+    pub(super) is_even: bool,
+}
+
+impl Lengths {
+    /// Returns the lengths of the limited operations; `None` if there are no such requests.
+    pub(super) fn of(runs: &[Vec<Passed>], of: Limited) -> Option<Self> {
+        let costs = || {
+            let limited = runs.iter().flatten().filter(|passed| of.holds(passed.op));
+            limited.map(|passed| cost(passed, Unit::Blocks))
+        };
+        let count = costs().count() as f64;
+        let mean = costs().sum::<f64>() / count;
+        let beyond = costs().map(|cost| (cost - mean).powi(2)).sum::<f64>() / count;
+        (count > 0.0).then(|| Self { mean, is_even: beyond.sqrt() <= 0.01 * mean })
     }
 }
 

@@ -260,8 +260,7 @@ mod tests {
             .map(|(completion, place)| Charged { arrival: 0.0, completion: *completion, cost: 2.0, place })
             .collect();
         let run = Run { origin: Instant::ZERO, before: Vec::new(), requests, completed: vec![0, 1, 2] };
-        let traffic =
-            Traffic { unit: Unit::Requests, runs: vec![run], count: 3, cost_mean: 2.0, response_min: 0.0 };
+        let traffic = Traffic { unit: Unit::Requests, runs: vec![run], cost_mean: 2.0, response_min: 0.0 };
         let passage = Suspect { rate: 1e-9, burst: 2.0 }.passage(&traffic);
         assert!((passage.forgiven - 3.0).abs() < 1e-6 && (passage.held - 4.0).abs() < 1e-6, "{passage:?}");
     }

@@ -30,6 +30,8 @@ use super::grow::{Service, grow};
 use super::observe::Observed;
 use super::sample::RecordedRequest;
 use crate::driven::Driven;
+use crate::error::Error;
+use crate::stop::StopCheck;
 
 /// A kind of station.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,27 +116,30 @@ pub(super) fn choose(
     runs: &[Vec<RecordedRequest>],
     capacity_blocks: u64,
     allowed: [bool; FEATURES],
-) -> Structure {
+    stop: &StopCheck,
+) -> Result<Structure, Error> {
     let only = |features: &[Feature]| {
         Feature::ALL.map(|feature| allowed[feature as usize] && features.contains(&feature))
     };
     let queue_max = queue_max(runs);
     if queue_max < 2 {
         // The trace does not show requests that share the device: it has one at a time.
-        return Structure { servers: 1, mask: allowed };
+        return Ok(Structure { servers: 1, mask: allowed });
     }
     let pieces = pieces(runs);
     let tried = SERVERS.into_iter().filter(|servers| *servers <= queue_max || *servers == usize::MAX);
-    let observed: Vec<(usize, Observed)> =
-        tried.map(|servers| (servers, Observed::of(runs, servers, capacity_blocks))).collect();
+    let observed: Result<Vec<(usize, Observed)>, Error> =
+        tried.map(|servers| Ok((servers, Observed::of(runs, servers, capacity_blocks, stop)?))).collect();
+    let observed = observed?;
     let mode = arrivals(runs);
     let judge = |mask: [bool; FEATURES], (servers, observed): &(usize, Observed)| {
-        trial(runs, &pieces, observed, Structure { servers: *servers, mask }, mode, capacity_blocks)
+        trial(runs, &pieces, observed, Structure { servers: *servers, mask }, mode, capacity_blocks, stop)
     };
     let with_queue = [&FIRST[..], MORE[0]].concat();
     let masks = [only(&FIRST), only(&with_queue)];
-    let trials: Vec<Trial> =
+    let trials: Result<Vec<Trial>, Error> =
         masks.iter().flat_map(|mask| observed.iter().map(|observed| judge(*mask, observed))).collect();
+    let trials = trials?;
     let orderly: Vec<Trial> = trials.iter().filter(|trial| !trial.is_disorderly()).copied().collect();
     let trials = if orderly.is_empty() { trials } else { orderly };
     let least = trials.iter().map(|trial| trial.demerit).fold(f64::INFINITY, f64::min);
@@ -146,7 +151,7 @@ pub(super) fn choose(
     for more in &MORE[1..] {
         let mut mask = best.structure.mask;
         more.iter().for_each(|feature| mask[*feature as usize] = allowed[*feature as usize]);
-        let next = judge(mask, chosen);
+        let next = judge(mask, chosen)?;
         let gain = next.likelihood - best.likelihood;
         let is_debt = more.contains(&Feature::WritesSinceIdle);
         let factor = if is_debt && gain > CLEAR { TOLERATED } else { 1.0 };
@@ -154,7 +159,7 @@ pub(super) fn choose(
             best = next;
         }
     }
-    best.structure
+    Ok(best.structure)
 }
 
 /// Returns the mode that keeps what the arrivals depended on.
@@ -238,18 +243,19 @@ fn trial(
     structure: Structure,
     mode: Mode,
     capacity_blocks: u64,
-) -> Trial {
+    stop: &StopCheck,
+) -> Result<Trial, Error> {
     let (mut sum, mut count) = (observed.picks.likelihood(), 0_usize);
     let mut answers = Answers::default();
     for fitted_to_busy in [false, true] {
         let (fitted, others): (Vec<&Piece>, Vec<&Piece>) =
             pieces.iter().partition(|piece| piece.is_busy == fitted_to_busy);
         let services = fitted.iter().flat_map(|piece| observed.services_of(piece));
-        let services: Vec<Service> = services.map(|(_, service)| *service).collect();
+        let services: Vec<(u32, Service)> = services.copied().collect();
         if services.is_empty() {
             continue;
         }
-        let tree = grow(&services, structure.mask);
+        let tree = grow(&services, structure.mask, stop)?;
         let judges = Judge::of(&tree, &services);
         let parts = Arc::new(Parts {
             capabilities: Capabilities {
@@ -273,21 +279,21 @@ fn trial(
                 sum += judges.likelihood(&tree, service, seen.completion - seen.arrival);
                 count += 1;
             }
-            predict(&parts, run, piece, mode, &mut answers);
+            predict(&parts, run, piece, mode, &mut answers, stop)?;
         }
     }
     let overtaking = answers.overtaking.map(|requests| requests as f64 / answers.driven.max(1) as f64);
     let demerit = answers.distance_to_p99();
-    Trial { structure, likelihood: sum / count.max(1) as f64, demerit, overtaking }
+    Ok(Trial { structure, likelihood: sum / count.max(1) as f64, demerit, overtaking })
 }
 
 /// The service times of each leaf, ascending.
 struct Judge(Vec<Vec<Duration>>);
 
 impl Judge {
-    fn of(tree: &Tree<Counts>, services: &[Service]) -> Self {
+    fn of(tree: &Tree<Counts>, services: &[(u32, Service)]) -> Self {
         let mut times = vec![Vec::new(); tree.leaves.len()];
-        for service in services {
+        for (_, service) in services {
             times[tree.leaf(&service.row)].push(service.time);
         }
         times.iter_mut().for_each(|times| times.sort_unstable());
@@ -309,7 +315,14 @@ impl Judge {
 }
 
 /// Drives a device by the arrivals of a piece.
-fn predict(parts: &Arc<Parts>, run: &[RecordedRequest], piece: &Piece, mode: Mode, answers: &mut Answers) {
+fn predict(
+    parts: &Arc<Parts>,
+    run: &[RecordedRequest],
+    piece: &Piece,
+    mode: Mode,
+    answers: &mut Answers,
+    stop: &StopCheck,
+) -> Result<(), Error> {
     // How far back a request may be that is outstanding when the piece begins.
     const BACK: usize = 4_096;
     let Range { start: from, end: to } = piece.within;
@@ -334,7 +347,8 @@ fn predict(parts: &Arc<Parts>, run: &[RecordedRequest], piece: &Piece, mode: Mod
     };
     let mut driven = Driven::new(Station::of(Arc::clone(parts), Seed(from as u64), "choice"), mode);
     let mut record = TraceRecord::new(Instant::ZERO, Operation::Read, 0, 0);
-    for seen in &kept {
+    for (step, seen) in kept.iter().enumerate() {
+        stop.check_at(step)?;
         (record.arrival, record.completion) = (seen.arrival, Some(seen.completion));
         StationRequest { op: record.op, lbn: record.lbn, blocks: record.blocks, fua: record.fua } =
             seen.asked;
@@ -347,6 +361,7 @@ fn predict(parts: &Arc<Parts>, run: &[RecordedRequest], piece: &Piece, mode: Mod
     *requests += kept.len();
     overtaking[0] += overtaken(kept.iter().map(|seen| seen.completion));
     overtaking[1] += overtaken(ends);
+    Ok(())
 }
 
 /// Returns how many of these completions, in order of arrival, are before one of an earlier request.

@@ -10,13 +10,14 @@ use seeklab_devices::table::parts::Counts;
 use toml::Table;
 
 use super::choose::{Structure, choose};
-use super::grow::{Service, grow};
+use super::grow::grow;
 use super::observe::Observed;
 use super::sample::{RecordedRequest, Sample};
 use crate::counts::FitCounts;
 use crate::error::{Error, ErrorKind};
 use crate::fit::{DeviceInfo, Fit, FitSummary, LeftOut};
 use crate::limit::{self, History, Limits, Passed};
+use crate::stop::StopCheck;
 
 /// Stretches of the sample by which the structure is chosen.
 const CHOOSING: usize = 8;
@@ -31,6 +32,7 @@ pub struct StationFit {
     counts: FitCounts,
     history: History,
     left_out: LeftOut,
+    stop: StopCheck,
 }
 
 impl StationFit {
@@ -43,28 +45,31 @@ impl StationFit {
     }
 
     /// The limits of what was taken in, in blocks of that size.
-    pub fn limit_summaries(&self, block_size: ByteSize) -> Vec<LimitSummary> {
-        self.limits(block_size).limit_summaries(block_size)
+    ///
+    /// # Errors
+    /// If the fit was stopped.
+    pub fn limit_summaries(&self, block_size: ByteSize) -> Result<Vec<LimitSummary>, Error> {
+        Ok(self.limits(block_size)?.limit_summaries(block_size))
     }
 
     /// The limits of what was taken in.
-    fn limits(&self, block_size: ByteSize) -> Limits {
+    fn limits(&self, block_size: ByteSize) -> Result<Limits, Error> {
         if self.left_out.limits {
-            return Limits::default();
+            return Ok(Limits::default());
         }
         let passed = |seen: &RecordedRequest| {
             let RecordedRequest { arrival, completion, asked, .. } = *seen;
             Passed { arrival, completion, op: asked.op, blocks: asked.blocks }
         };
-        let runs = self.sample.runs(usize::MAX);
-        let runs: Vec<Vec<Passed>> = runs.iter().map(|run| run.iter().map(passed).collect()).collect();
-        limit::find(&runs, &self.history, block_size)
+        let runs = self.sample.runs(usize::MAX).into_iter();
+        let runs = runs.map(|run| run.iter().map(passed).collect()).collect();
+        limit::find(runs, &self.history, block_size, &self.stop)
     }
 
     /// The station behind its limits, whose buckets are full, or as the trace left them.
     fn limited(&self, about: DeviceInfo, with_state: bool) -> Result<Table, Error> {
         let block_size = about.block_size;
-        let limits = self.limits(block_size);
+        let limits = self.limits(block_size)?;
         if limits.found.is_empty() {
             return Ok(self.parameters(about)?.description()?);
         }
@@ -88,10 +93,11 @@ impl StationFit {
             ));
         }
         let allowed = Feature::ALL.map(|feature| !self.left_out.features.contains(&feature));
-        let Structure { servers, mask } = choose(&sample.runs(CHOOSING), capacity_blocks, allowed);
-        let observed = Observed::of(&runs, servers, capacity_blocks);
-        let services: Vec<Service> = observed.services.iter().map(|(_, service)| *service).collect();
-        let tree = grow(&services, mask);
+        let Structure { servers, mask } =
+            choose(&sample.runs(CHOOSING), capacity_blocks, allowed, &self.stop)?;
+        let observed = Observed::of(&runs, servers, capacity_blocks, &self.stop)?;
+        let services = &observed.services;
+        let tree = grow(services, mask, &self.stop)?;
         let seen: Vec<&RecordedRequest> = runs.iter().flatten().filter(|seen| seen.counts).collect();
         let operations = Operation::ALL.into_iter().filter_map(|op| {
             let lengths = || seen.iter().filter(|seen| seen.asked.op == op).map(|seen| seen.asked.blocks);
@@ -103,10 +109,9 @@ impl StationFit {
                 blocks_max: lengths().max()?,
                 queue_max: self.counts.queue_length_max(op),
                 sequential: op.addresses_blocks().then(|| {
-                    let of_it = |service: &&Service| service.row[Feature::Op as usize] == op as u8;
-                    let sequential =
-                        services.iter().filter(of_it).filter(|service| is_sequential(&service.row));
-                    sequential.count() as u64
+                    let rows = services.iter().map(|(_, service)| &service.row);
+                    let of_it = rows.filter(|row| row[Feature::Op as usize] == op as u8);
+                    of_it.filter(|row| is_sequential(row)).count() as u64
                 }),
             })
         });
@@ -152,11 +157,15 @@ impl Fit for StationFit {
         self.limited(about, true)
     }
 
-    fn has_limits(&self, block_size: ByteSize) -> bool {
-        !self.limits(block_size).found.is_empty()
+    fn has_limits(&self, block_size: ByteSize) -> Result<bool, Error> {
+        Ok(!self.limits(block_size)?.found.is_empty())
     }
 
     fn leave_out(&mut self, left_out: &LeftOut) {
         self.left_out = left_out.clone();
+    }
+
+    fn stop_by(&mut self, stop: &StopCheck) {
+        self.stop = stop.clone();
     }
 }

@@ -11,6 +11,9 @@ use seeklab_core::Duration;
 use seeklab_devices::station::parts::{CLASSES, DEPTH_MAX, FEATURES, Node, Row, Tree};
 use seeklab_devices::table::parts::Counts;
 
+use crate::error::Error;
+use crate::stop::StopCheck;
+
 /// One service in a trace.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Service {
@@ -32,7 +35,8 @@ const _: () = assert!(DEPTH < DEPTH_MAX);
 const PIECES: usize = 48;
 
 struct Grower<'a> {
-    services: &'a [Service],
+    services: &'a [(u32, Service)],
+    stop: &'a StopCheck,
     kinds: Vec<u8>,
     mask: [bool; FEATURES],
     nodes: Vec<Node>,
@@ -40,15 +44,19 @@ struct Grower<'a> {
     histogram: Vec<u32>,
 }
 
-/// A tree over the services by the features of the mask; there is at least one service.
-pub(super) fn grow(services: &[Service], mask: [bool; FEATURES]) -> Tree<Counts> {
+/// A tree over the services, each with the number of its request, by the features of the mask; there is at least one service.
+pub(super) fn grow(
+    services: &[(u32, Service)],
+    mask: [bool; FEATURES],
+    stop: &StopCheck,
+) -> Result<Tree<Counts>, Error> {
     let kinds = kinds(services);
     let piece = services.len().div_ceil(PIECES).max(1);
     let (mut chosen, mut held): (Vec<u32>, Vec<u32>) =
         (0..services.len() as u32).partition(|index| (*index as usize / piece) % 3 != 2);
     let histogram = vec![0; FEATURES * CLASSES * KINDS];
-    let mut grower = Grower { services, kinds, mask, nodes: Vec::new(), histogram };
-    grower.node(&mut chosen, &mut held, 0);
+    let mut grower = Grower { services, stop, kinds, mask, nodes: Vec::new(), histogram };
+    grower.node(&mut chosen, &mut held, 0)?;
     let mut tree = Tree { nodes: grower.nodes, leaves: Vec::new() };
     for node in &mut tree.nodes {
         if let Node::Leaf(leaf) = node {
@@ -56,47 +64,49 @@ pub(super) fn grow(services: &[Service], mask: [bool; FEATURES]) -> Tree<Counts>
             tree.leaves.push(Counts::default());
         }
     }
-    for service in services {
+    for (_, service) in services {
         let leaf = tree.leaf(&service.row);
         tree.leaves[leaf].record(service.time);
     }
-    tree
+    Ok(tree)
 }
 
 /// The class of each service time.
-fn kinds(services: &[Service]) -> Vec<u8> {
-    let mut sorted: Vec<Duration> = services.iter().map(|service| service.time).collect();
+fn kinds(services: &[(u32, Service)]) -> Vec<u8> {
+    let mut sorted: Vec<Duration> = services.iter().map(|(_, service)| service.time).collect();
     sorted.sort_unstable();
     let at = |share: f64| sorted[((sorted.len() as f64 * share) as usize).min(sorted.len() - 1)];
     let mut edges: Vec<Duration> = (1..16).map(|sixteenth| at(f64::from(sixteenth) / 16.0)).collect();
     edges.extend([at(0.99), at(0.999)]);
     debug_assert_eq!(edges.len() + 1, KINDS);
-    services.iter().map(|service| edges.partition_point(|edge| *edge < service.time) as u8).collect()
+    services.iter().map(|(_, service)| edges.partition_point(|edge| *edge < service.time) as u8).collect()
 }
 
 impl Grower<'_> {
     /// Grows the node of these rows; the likelihood of the held ones by what grew.
-    fn node(&mut self, chosen: &mut [u32], held: &mut [u32], depth: usize) -> f64 {
+    fn node(&mut self, chosen: &mut [u32], held: &mut [u32], depth: usize) -> Result<f64, Error> {
+        self.stop.check()?;
         let place = self.nodes.len();
         self.nodes.push(Node::Leaf(0));
         let counts = self.counts(chosen);
         let as_leaf = self.likelihood_held(held, &counts);
         let question =
             if depth < DEPTH && chosen.len() >= 2 * LEAST { self.question(chosen, &counts) } else { None };
-        let Some((feature, class)) = question else { return as_leaf };
-        let is_yes = |services: &[Service], index: u32| services[index as usize].row[feature] < class;
+        let Some((feature, class)) = question else { return Ok(as_leaf) };
+        let is_yes =
+            |services: &[(u32, Service)], index: u32| services[index as usize].1.row[feature] < class;
         let services = self.services;
         let (yes, no) = split(chosen, |index| is_yes(services, index));
         let (held_yes, held_no) = split(held, |index| is_yes(services, index));
-        let mut asked = self.node(yes, held_yes, depth + 1);
+        let mut asked = self.node(yes, held_yes, depth + 1)?;
         let no_place = self.nodes.len() as u32;
-        asked += self.node(no, held_no, depth + 1);
+        asked += self.node(no, held_no, depth + 1)?;
         if asked <= as_leaf {
             self.nodes.truncate(place + 1);
-            return as_leaf;
+            return Ok(as_leaf);
         }
         self.nodes[place] = Node::Split { feature: feature as u8, class, no: no_place };
-        asked
+        Ok(asked)
     }
 
     fn counts(&self, rows: &[u32]) -> [u32; KINDS] {
@@ -123,7 +133,7 @@ impl Grower<'_> {
         self.histogram.fill(0);
         for index in rows {
             let kind = usize::from(self.kinds[*index as usize]);
-            let row = &self.services[*index as usize].row;
+            let row = &self.services[*index as usize].1.row;
             for (feature, class) in row.iter().enumerate() {
                 self.histogram[(feature * CLASSES + usize::from(*class)) * KINDS + kind] += 1;
             }

@@ -7,6 +7,8 @@ use seeklab_devices::station::parts::{Line, PickCounts, Scale, State, StationReq
 use super::grow::Service;
 use super::sample::RecordedRequest;
 use super::starts::{Event, Starts};
+use crate::error::Error;
+use crate::stop::StopCheck;
 
 /// Of lines of twice as many every second pick is looked at, of three times as many every third ..., so that a burst of
 /// thousands costs no more than its length times this.
@@ -29,27 +31,31 @@ pub(super) struct Observed {
 
 impl Observed {
     /// The services of runs at a station of so many servers.
-    pub(super) fn of(runs: &[Vec<RecordedRequest>], servers: usize, capacity_blocks: u64) -> Self {
-        let all: Vec<Starts> = runs.iter().map(|run| Starts::of(run, servers)).collect();
+    pub(super) fn of(
+        runs: &[Vec<RecordedRequest>],
+        servers: usize,
+        capacity_blocks: u64,
+        stop: &StopCheck,
+    ) -> Result<Self, Error> {
+        let all: Result<Vec<Starts>, Error> = runs.iter().map(|run| Starts::of(run, servers, stop)).collect();
+        let all = all?;
         let is_there =
             |is_read: bool| runs.iter().flatten().any(|seen| (seen.asked.op == Operation::Read) == is_read);
         let mut picks: Vec<(Line, PickCounts)> =
             Line::all(is_there(true) && is_there(false)).map(|line| (line, PickCounts::default())).collect();
         let each = || runs.iter().zip(&all);
-        let times: Vec<(Operation, Duration)> = each()
-            .flat_map(|(run, starts)| run.iter().zip(&starts.starts))
-            .filter(|(seen, _)| seen.counts)
-            .map(|(seen, start)| (seen.asked.op, seen.completion - *start))
-            .collect();
-        let typical = medians(&times);
+        let counted = || {
+            let requests = each().flat_map(|(run, starts)| run.iter().zip(&starts.starts));
+            requests.filter(|(seen, _)| seen.counts)
+        };
+        let typical = medians(|| counted().map(|(seen, start)| (seen.asked.op, seen.completion - *start)));
         let on_media = if is_there(true) { Operation::Read } else { Operation::Write };
         let scale = Scale { capacity_blocks, destage: typical[on_media as usize] };
-        let mut services = Vec::with_capacity(times.len());
+        let mut services = Vec::with_capacity(counted().count());
         let mut before = 0;
         for (run, starts) in each() {
-            observe(run, starts, &scale, &mut picks, |index, service| {
-                services.push((before + index, service))
-            });
+            let take = |index, service| services.push((before + index, service));
+            observe(run, starts, &scale, &mut picks, take, stop)?;
             before += run.len() as u32;
         }
         services.sort_unstable_by_key(|(index, _)| *index);
@@ -58,7 +64,7 @@ impl Observed {
             if next.1.likelihood() > best.1.likelihood() { next } else { best }
         };
         let (line, picks) = picks.into_iter().reduce(likelier).expect("there are lines");
-        Self { services, line, picks, scale, typical, overtaking }
+        Ok(Self { services, line, picks, scale, typical, overtaking })
     }
 }
 
@@ -69,11 +75,13 @@ fn observe(
     scale: &Scale,
     picks: &mut [(Line, PickCounts)],
     mut take: impl FnMut(u32, Service),
-) {
+    stop: &StopCheck,
+) -> Result<(), Error> {
     let mut state = State::default();
     let mut waiting: Vec<(u32, StationRequest)> = Vec::new();
     let mut picked = 0_u64;
-    for (now, event, index) in starts.events(run) {
+    for (step, (now, event, index)) in starts.events(run).enumerate() {
+        stop.check_at(step)?;
         let RecordedRequest { asked, counts, completion, .. } = &run[index as usize];
         let start = starts.starts[index as usize];
         match event {
@@ -104,16 +112,18 @@ fn observe(
             Event::Completion => state.complete(now),
         }
     }
+    Ok(())
 }
 
 /// Returns the median time of each operation. An operation without times has the median of all.
-fn medians(times: &[(Operation, Duration)]) -> [Duration; Operation::ALL.len()] {
+fn medians<I: Iterator<Item = (Operation, Duration)>>(
+    times: impl Fn() -> I,
+) -> [Duration; Operation::ALL.len()] {
     let median = |mut times: Vec<Duration>| {
         let middle = times.len() / 2;
         (!times.is_empty()).then(|| *times.select_nth_unstable(middle).1)
     };
-    let all = median(times.iter().map(|(_, time)| *time).collect()).unwrap_or_default();
-    Operation::ALL.map(|op| {
-        median(times.iter().filter(|(of, _)| *of == op).map(|(_, time)| *time).collect()).unwrap_or(all)
-    })
+    let all = median(times().map(|(_, time)| time).collect()).unwrap_or_default();
+    Operation::ALL
+        .map(|op| median(times().filter(|(of, _)| *of == op).map(|(_, time)| time).collect()).unwrap_or(all))
 }

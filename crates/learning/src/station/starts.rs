@@ -11,6 +11,8 @@ use std::collections::VecDeque;
 use seeklab_core::Instant;
 
 use super::sample::RecordedRequest;
+use crate::error::Error;
+use crate::stop::StopCheck;
 
 /// Event of a request. At equal times, events happen in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,13 +42,14 @@ pub(super) fn in_order_of_completion(run: &[RecordedRequest]) -> Vec<u32> {
 
 impl Starts {
     /// The starts at a station of `servers`.
-    pub(super) fn of(run: &[RecordedRequest], servers: usize) -> Self {
+    pub(super) fn of(run: &[RecordedRequest], servers: usize, stop: &StopCheck) -> Result<Self, Error> {
         let mut starts: Vec<Instant> = run.iter().map(|seen| seen.arrival).collect();
         let mut overtaking = 0;
         let mut waiting: VecDeque<u32> = VecDeque::new();
         let mut served: Vec<u32> = Vec::new();
         let mut arrived = 0;
-        for index in in_order_of_completion(run) {
+        for (step, index) in in_order_of_completion(run).into_iter().enumerate() {
+            stop.check_at(step)?;
             let now = run[index as usize].completion;
             while arrived < run.len() && run[arrived].arrival < now {
                 if served.len() < servers {
@@ -77,18 +80,27 @@ impl Starts {
         for (start, seen) in starts.iter_mut().zip(run) {
             *start = (*start).min(Instant::from_ns(seen.completion.as_ns() - 1));
         }
-        Self { starts, overtaking }
+        Ok(Self { starts, overtaking })
     }
 
-    /// Returns the events of a run, in order.
-    pub(super) fn events(&self, run: &[RecordedRequest]) -> Vec<(Instant, Event, u32)> {
-        let mut events = Vec::with_capacity(3 * run.len());
-        for (index, (seen, start)) in run.iter().zip(&self.starts).enumerate() {
-            events.push((seen.arrival, Event::Arrival, index as u32));
-            events.push((*start, Event::Start, index as u32));
-            events.push((seen.completion, Event::Completion, index as u32));
-        }
-        events.sort_unstable();
-        events
+    /// Returns the events of a run, in order: those of each kind, merged.
+    pub(super) fn events(&self, run: &[RecordedRequest]) -> impl Iterator<Item = (Instant, Event, u32)> {
+        let completions = in_order_of_completion(run);
+        let mut starts: Vec<u32> = (0..run.len() as u32).collect();
+        starts.sort_by_key(|index| self.starts[*index as usize]);
+        let mut next = [0; 3];
+        std::iter::from_fn(move || {
+            let completion = completions.get(next[0]).copied();
+            let arrival = Some(next[1] as u32).filter(|_| next[1] < run.len());
+            let start = starts.get(next[2]).copied();
+            let first = [
+                completion.map(|index| (run[index as usize].completion, Event::Completion, index)),
+                arrival.map(|index| (run[index as usize].arrival, Event::Arrival, index)),
+                start.map(|index| (self.starts[index as usize], Event::Start, index)),
+            ];
+            let first = first.into_iter().flatten().min()?;
+            next[first.1 as usize] += 1;
+            Some(first)
+        })
     }
 }

@@ -440,3 +440,35 @@ fn no_answer_is_shorter_than_the_shortest_measured() {
     // Whether it had waited is enough to know.
     check(&[Feature::Queue, Feature::Idle]);
 }
+
+#[test]
+fn fit_ends_wherever_it_is_stopped() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use crate::{ErrorKind, StopCheck};
+
+    let records = trace(2, Order::Nearest, 3_000, 20_000, 7);
+    let mut fit = StationFit::default();
+    records.iter().for_each(|record| fit.record(record));
+    let about = || DeviceInfo {
+        block_size: ByteSize::from_bytes(512),
+        capacity_blocks: 1 << 25,
+        fit: Default::default(),
+    };
+    // Looks until the fit has ended, with a stop at one of them.
+    let mut looks_until = |stopped_at: usize| {
+        let looks = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&looks);
+        fit.stop_by(&StopCheck::new(move || counted.fetch_add(1, Ordering::Relaxed) + 1 >= stopped_at));
+        let ended = fit.description(about()).map(drop).map_err(|error| error.kind());
+        (ended, looks.load(Ordering::Relaxed))
+    };
+    let (ended, looks) = looks_until(usize::MAX);
+    assert_eq!(ended, Ok(()));
+    // Each pass over these requests looks 19 times at least: their starts, what is observed, trees and predictions.
+    assert!(looks > 500, "{looks}");
+    for stopped_at in [1, 2, 50, 200, looks / 2, looks - 1, looks] {
+        assert_eq!(looks_until(stopped_at), (Err(ErrorKind::Interrupted), stopped_at));
+    }
+}

@@ -14,6 +14,7 @@ mod separate;
 
 use super::*;
 use crate::fit::LeftOut;
+use crate::stop::StopCheck;
 
 /// A part of a load.
 #[derive(Debug, Clone, Copy)]
@@ -123,7 +124,10 @@ fn found(records: &[TraceRecord]) -> Vec<LimitParameters> {
     passed.iter().for_each(|one| history.record(one.arrival, one.completion, one.op, one.blocks));
     let block_size = ByteSize::from_bytes(512);
     let device: Table = "kind = \"immediate\"".parse().unwrap();
-    let found = find(&[passed], &history, block_size).around(device, block_size, false).unwrap();
+    let found = find(vec![passed], &history, block_size, &StopCheck::default())
+        .unwrap()
+        .around(device, block_size, false)
+        .unwrap();
     let layers = layers(found);
     println!("{} requests", records.len());
     for layer in &layers {
@@ -316,12 +320,12 @@ fn limit_is_found_in_a_trace_of_which_parts_are_kept() {
     assert!(records.len() > 2 * crate::station::SAMPLE_MAX, "{}", records.len());
     let mut fit = crate::station::StationFit::default();
     records.iter().for_each(|record| fit.record(record));
-    let found = fit.limit_summaries(ByteSize::from_bytes(512));
+    let found = fit.limit_summaries(ByteSize::from_bytes(512)).unwrap();
     let [limit] = &found[..] else { panic!("{found:?}") };
     near(limit.rate_per_s, 5_000.0, 0.005, "rate");
     near(limit.burst as f64, 100_000.0, 0.05, "burst");
     fit.leave_out(&LeftOut { limits: true, ..LeftOut::default() });
-    assert!(fit.limit_summaries(ByteSize::from_bytes(512)).is_empty());
+    assert!(fit.limit_summaries(ByteSize::from_bytes(512)).unwrap().is_empty());
 }
 
 #[test]
