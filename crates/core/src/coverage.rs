@@ -22,6 +22,14 @@ pub enum RegionBound {
     SequentialBelow,
     /// More sequential than fitted.
     SequentialAbove,
+    /// Reads less sequential than fitted.
+    SequentialReadsBelow,
+    /// Reads more sequential than fitted.
+    SequentialReadsAbove,
+    /// Writes less sequential than fitted.
+    SequentialWritesBelow,
+    /// Writes more sequential than fitted.
+    SequentialWritesAbove,
     /// Longer interarrival times than fitted.
     RateBelow,
     /// More requests per second than fitted.
@@ -57,7 +65,7 @@ pub enum RegionSide {
 
 impl RegionBound {
     /// Number of bounds.
-    pub const COUNT: usize = 17;
+    pub const COUNT: usize = 21;
 
     /// Every bound.
     pub const ALL: [Self; Self::COUNT] = [
@@ -68,6 +76,10 @@ impl RegionBound {
         Self::QueueAbove,
         Self::SequentialBelow,
         Self::SequentialAbove,
+        Self::SequentialReadsBelow,
+        Self::SequentialReadsAbove,
+        Self::SequentialWritesBelow,
+        Self::SequentialWritesAbove,
         Self::RateBelow,
         Self::RateAbove,
         Self::FuaBelow,
@@ -98,6 +110,8 @@ impl RegionBound {
             Self::LengthBelow | Self::LengthAbove => "length",
             Self::QueueBelow | Self::QueueAbove => "queue_length",
             Self::SequentialBelow | Self::SequentialAbove => "sequential_share",
+            Self::SequentialReadsBelow | Self::SequentialReadsAbove => "sequential_share_of_reads",
+            Self::SequentialWritesBelow | Self::SequentialWritesAbove => "sequential_share_of_writes",
             Self::RateBelow | Self::RateAbove => "rate",
             Self::FuaBelow | Self::FuaAbove => "fua_share",
             Self::Reads => "read_share",
@@ -115,6 +129,8 @@ impl RegionBound {
             Self::LengthBelow
             | Self::QueueBelow
             | Self::SequentialBelow
+            | Self::SequentialReadsBelow
+            | Self::SequentialWritesBelow
             | Self::RateBelow
             | Self::FuaBelow => RegionSide::Below,
             Self::Operation | Self::Combination => RegionSide::Absent,
@@ -132,6 +148,10 @@ impl RegionBound {
             Self::QueueAbove => "queue length above",
             Self::SequentialBelow => "sequential share below",
             Self::SequentialAbove => "sequential share above",
+            Self::SequentialReadsBelow => "sequential share of reads below",
+            Self::SequentialReadsAbove => "sequential share of reads above",
+            Self::SequentialWritesBelow => "sequential share of writes below",
+            Self::SequentialWritesAbove => "sequential share of writes above",
             Self::RateBelow => "rate below",
             Self::RateAbove => "rate above",
             Self::FuaBelow => "share of FUA below",

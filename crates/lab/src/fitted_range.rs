@@ -25,7 +25,7 @@ pub struct FittedRangeFigures {
 /// Requests beyond a bound of the fitted range.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OutsideFigures {
-    /// The property: `operation`, `length`, `queue_length`, `sequential_share`, `rate`, `combination`, or `read_share` and
+    /// The property: `operation`, `length`, `queue_length`, `sequential_share`, `sequential_share_of_reads`, `rate`, `combination`, or `read_share` and
     /// the like.
     pub property: String,
     /// Side of the fitted range.

@@ -49,8 +49,8 @@ pub struct Window {
     pub queue: u64,
     /// Blocks of all requests.
     pub blocks: u64,
-    /// Sequential requests.
-    pub sequential: u32,
+    /// Sequential requests of each operation.
+    pub sequential: [u32; Operation::ALL.len()],
     /// Requests with force unit access.
     pub fua: u32,
     /// Requests of each operation.
@@ -61,8 +61,8 @@ impl Window {
     fn add(&mut self, other: &Self) {
         self.queue += other.queue;
         self.blocks += other.blocks;
-        self.sequential += other.sequential;
         self.fua += other.fua;
+        self.sequential.iter_mut().zip(other.sequential).for_each(|(sum, more)| *sum += more);
         self.operations.iter_mut().zip(other.operations).for_each(|(sum, more)| *sum += more);
     }
 }
@@ -111,7 +111,7 @@ impl LoadMeter {
             self.ends[usize::from(self.next_end)] = request.lbn.saturating_add(u64::from(request.blocks));
             self.next_end = (self.next_end + 1) % STREAMS as u8;
             sums.blocks += u64::from(request.blocks);
-            sums.sequential += u32::from(is_sequential);
+            sums.sequential[request.op as usize] += u32::from(is_sequential);
         }
         sums.queue += u64::from(request.queue_length);
         sums.fua += u32::from(request.fua);
@@ -179,6 +179,6 @@ mod tests {
         }
         // Of the second stream every fourth request is elsewhere, and the request behind it begins anew.
         let last = closed.iter().rev().find(|(window, _)| *window == 0).unwrap().1;
-        assert_eq!(last.sequential, 6, "{last:?}");
+        assert_eq!(last.sequential, [5, 1, 0, 0, 0], "{last:?}");
     }
 }

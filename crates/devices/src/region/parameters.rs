@@ -93,6 +93,18 @@ pub struct WindowBounds {
     pub sequential_min: u32,
     /// Most sequential requests.
     pub sequential_max: u32,
+    /// Fewest sequential reads, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequential_reads_min: Option<u32>,
+    /// Most sequential reads, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequential_reads_max: Option<u32>,
+    /// Fewest sequential writes, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequential_writes_min: Option<u32>,
+    /// Most sequential writes, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequential_writes_max: Option<u32>,
     /// Fewest requests with force unit access, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fua_min: Option<u32>,
@@ -184,7 +196,8 @@ impl Region {
     pub(super) fn beyond_windows(&self, index: usize, window: &Window) -> RegionBounds {
         use RegionBound::{
             FuaAbove, FuaBelow, LengthAbove, LengthBelow, QueueAbove, QueueBelow, RateAbove, RateBelow,
-            SequentialAbove, SequentialBelow,
+            SequentialAbove, SequentialBelow, SequentialReadsAbove, SequentialReadsBelow,
+            SequentialWritesAbove, SequentialWritesBelow,
         };
         let Some(bounds) = &self.windows[index] else { return RegionBounds::NONE };
         let shares = [
@@ -194,15 +207,23 @@ impl Region {
             bounds.discards_max,
             bounds.write_zeroes_max,
         ];
+        let sequential = window.sequential.iter().sum::<u32>();
+        let [reads, writes] = [Operation::Read, Operation::Write].map(|op| window.sequential[op as usize]);
+        let is_below = |bound: Option<u32>, count: u32| bound.is_some_and(|least| count < least);
+        let is_above = |bound: Option<u32>, count: u32| bound.is_some_and(|most| count > most);
         let beyond = RegionBounds::NONE
             .with(LengthBelow, window.blocks < bounds.blocks_min)
             .with(LengthAbove, window.blocks > bounds.blocks_max)
             .with(QueueBelow, window.queue < bounds.queue_min)
             .with(QueueAbove, window.queue > bounds.queue_max)
-            .with(SequentialBelow, window.sequential < bounds.sequential_min)
-            .with(SequentialAbove, window.sequential > bounds.sequential_max)
-            .with(FuaBelow, bounds.fua_min.is_some_and(|least| window.fua < least))
-            .with(FuaAbove, bounds.fua_max.is_some_and(|most| window.fua > most))
+            .with(SequentialBelow, sequential < bounds.sequential_min)
+            .with(SequentialAbove, sequential > bounds.sequential_max)
+            .with(SequentialReadsBelow, is_below(bounds.sequential_reads_min, reads))
+            .with(SequentialReadsAbove, is_above(bounds.sequential_reads_max, reads))
+            .with(SequentialWritesBelow, is_below(bounds.sequential_writes_min, writes))
+            .with(SequentialWritesAbove, is_above(bounds.sequential_writes_max, writes))
+            .with(FuaBelow, is_below(bounds.fua_min, window.fua))
+            .with(FuaAbove, is_above(bounds.fua_max, window.fua))
             .with(RateBelow, bounds.time_max.is_some_and(|longest| window.time > longest))
             .with(RateAbove, window.time < bounds.time_min);
         let all = Operation::ALL.into_iter().zip(window.operations).zip(shares);
@@ -236,6 +257,10 @@ mod tests {
             blocks_max: 120,
             sequential_min: 1,
             sequential_max: 5,
+            sequential_reads_min: Some(1),
+            sequential_reads_max: Some(4),
+            sequential_writes_min: Some(0),
+            sequential_writes_max: Some(1),
             fua_min: Some(1),
             fua_max: Some(2),
             reads_max: 7,
@@ -278,7 +303,7 @@ mod tests {
             time: Duration::from_ms(4),
             queue: 10,
             blocks: 120,
-            sequential: 5,
+            sequential: [4, 1, 0, 0, 0],
             fua: 1,
             operations: [7, 1, 0, 0, 0],
         };
@@ -286,7 +311,8 @@ mod tests {
         assert_eq!(beyond(inside), []);
         use RegionBound::{
             Flushes, FuaAbove, FuaBelow, LengthAbove, LengthBelow, QueueAbove, QueueBelow, RateAbove,
-            RateBelow, Reads, SequentialAbove, SequentialBelow, Writes,
+            RateBelow, Reads, SequentialAbove, SequentialBelow, SequentialReadsAbove, SequentialReadsBelow,
+            SequentialWritesAbove, Writes,
         };
         assert_eq!(beyond(Window { time: Duration::from_ms(3), ..inside }), [RateAbove]);
         assert_eq!(beyond(Window { time: Duration::from_ms(61), ..inside }), [RateBelow]);
@@ -296,8 +322,15 @@ mod tests {
         assert_eq!(beyond(Window { queue: 23, ..inside }), [QueueAbove]);
         assert_eq!(beyond(Window { blocks: 39, ..inside }), [LengthBelow]);
         assert_eq!(beyond(Window { blocks: 121, ..inside }), [LengthAbove]);
-        assert_eq!(beyond(Window { sequential: 0, ..inside }), [SequentialBelow]);
-        assert_eq!(beyond(Window { sequential: 6, ..inside }), [SequentialAbove]);
+        let sequential = |counts| {
+            let mut window = inside;
+            window.sequential = counts;
+            beyond(window)
+        };
+        assert_eq!(sequential([0; 5]), [SequentialBelow, SequentialReadsBelow]);
+        assert_eq!(sequential([4, 1, 0, 1, 0]), [SequentialAbove]);
+        assert_eq!(sequential([5, 0, 0, 0, 0]), [SequentialReadsAbove], "as many as fitted, but other ones");
+        assert_eq!(sequential([1, 2, 0, 0, 0]), [SequentialWritesAbove]);
         assert_eq!(beyond(Window { operations: [8, 0, 0, 0, 0], ..inside }), [Reads]);
         assert_eq!(beyond(Window { operations: [4, 3, 1, 0, 0], ..inside }), [Writes, Flushes]);
         assert!(region.beyond_windows(1, &Window::default()).is_empty(), "no such windows were fitted");

@@ -81,6 +81,8 @@ struct WindowExtremes {
     queue: Extremes<KEPT>,
     blocks: Extremes<KEPT>,
     sequential: Extremes<KEPT>,
+    sequential_reads: Extremes<KEPT>,
+    sequential_writes: Extremes<KEPT>,
     fua: Extremes<KEPT>,
     operations: [Greatest<KEPT>; Operation::ALL.len()],
 }
@@ -210,7 +212,9 @@ impl WindowExtremes {
         self.time.record(window.time.as_ns());
         self.queue.record(window.queue);
         self.blocks.record(window.blocks);
-        self.sequential.record(u64::from(window.sequential));
+        self.sequential.record(u64::from(window.sequential.iter().sum::<u32>()));
+        self.sequential_reads.record(u64::from(window.sequential[Operation::Read as usize]));
+        self.sequential_writes.record(u64::from(window.sequential[Operation::Write as usize]));
         self.fua.record(u64::from(window.fua));
         for (extremes, count) in self.operations.iter_mut().zip(window.operations) {
             extremes.record(u64::from(count));
@@ -247,6 +251,10 @@ impl WindowExtremes {
             blocks_max: self.blocks.high_quantile(ONE_IN),
             sequential_min: count(self.sequential.low_quantile(ONE_IN)),
             sequential_max: count(self.sequential.high_quantile(ONE_IN)),
+            sequential_reads_min: Some(count(self.sequential_reads.low_quantile(ONE_IN))),
+            sequential_reads_max: Some(count(self.sequential_reads.high_quantile(ONE_IN))),
+            sequential_writes_min: Some(count(self.sequential_writes.low_quantile(ONE_IN))),
+            sequential_writes_max: Some(count(self.sequential_writes.high_quantile(ONE_IN))),
             fua_min: Some(count(self.fua.low_quantile(ONE_IN))),
             fua_max: Some(count(self.fua.high_quantile(ONE_IN))),
             reads_max,
@@ -337,6 +345,35 @@ mod tests {
             fit.record(&record, queue_length, Some(Duration::from_ms(4)));
         }
         fit.parameters_of_one_load().unwrap()
+    }
+
+    #[test]
+    fn sequential_shares_of_reads_and_of_writes_are_bounded_apart() {
+        // Half reads; four of five requests of the sequential operation go on where the last of them ended.
+        let load = |sequential: Operation| {
+            let mut stream = Seed(5).stream("load");
+            let (mut fit, mut now, mut end) = (RegionFit::default(), Instant::ZERO, 0);
+            for _ in 0..50_000 {
+                now += stream.exponential(Duration::from_ms(2));
+                let op = if stream.below(2) == 0 { Operation::Read } else { Operation::Write };
+                let goes_on = op == sequential && stream.below(5) > 0;
+                let lbn = if goes_on { end } else { stream.below(1 << 30) };
+                if op == sequential {
+                    end = lbn + 8;
+                }
+                fit.record(&TraceRecord::new(now, op, lbn, 8), 0, Some(Duration::from_ms(1)));
+            }
+            fit.parameters().unwrap().windows[2]
+        };
+        let [reads, writes] = [Operation::Read, Operation::Write].map(load);
+        // Of 512, 205 are expected, with a standard deviation of 11.
+        assert!((160..180).contains(&reads.sequential_min) && (230..250).contains(&reads.sequential_max));
+        assert_eq!(reads.sequential_min.abs_diff(writes.sequential_min) / 10, 0, "together they look alike");
+        assert!(reads.sequential_reads_min > Some(160) && reads.sequential_writes_max < Some(5), "{reads:?}");
+        assert!(
+            writes.sequential_writes_min > Some(160) && writes.sequential_reads_max < Some(5),
+            "{writes:?}"
+        );
     }
 
     #[test]
