@@ -14,6 +14,7 @@ use seeklab_report::Parameter;
 use seeklab_traces::FaultNames;
 
 use crate::failure::Failure;
+use crate::fit::clone_verdict;
 use crate::fitted_range::outside_sentence;
 
 /// Bytes that a description may have.
@@ -288,6 +289,21 @@ impl Resolved {
     pub fn outside_note(&self, coverage: Option<Coverage>) -> Option<String> {
         let sentence = outside_sentence(&coverage?)?;
         Some(format!("{}: {sentence} Such requests get the times of the nearest fitted ones.", self.label()))
+    }
+
+    /// Returns the verdicts of the fit on a clone as its file states them, one for each device of a bank. Other devices state what they
+    /// were validated against.
+    pub fn clone_verdicts(&self) -> Vec<String> {
+        let description = &self.description;
+        let stated = |name: &str, description: &Description| {
+            let verdict = clone_verdict(description.validated());
+            (!verdict.is_empty()).then(|| format!("{name}: {verdict}"))
+        };
+        if description.kind().name != "bank" {
+            return stated(&self.label(), description).into_iter().collect();
+        }
+        let name = |child: &Description| format!("{}, device {}", self.label(), child.name);
+        description.children().iter().filter_map(|child| stated(&name(child), child)).collect()
     }
 
     /// Returns the name of the device in a report.

@@ -107,6 +107,9 @@ pub struct DeviceFigures {
     /// Requests outside of the loads that a clone was fitted to, by what they lie outside of. Absent of other devices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fitted_range: Option<FittedRangeFigures>,
+    /// Verdicts of the fit on a clone as its file states them: one, or one for each device of a bank. Absent of other devices.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub clone_verdicts: Vec<String>,
     /// Dependencies that were inferred from the trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub followed: Option<FollowedFigures>,
@@ -258,6 +261,7 @@ impl DeviceFigures {
                 summary.reads + summary.writes,
             ),
             fitted_range: result.coverage.as_ref().map(FittedRangeFigures::of),
+            clone_verdicts: clone_verdicts(device, result),
             summary,
             requests_per_cpu_s: result.requests_per_cpu_s().round(),
             cpu_s: result.cpu_s,
@@ -371,6 +375,11 @@ fn outputs_of_events(
     outputs("--events", options.events.as_deref(), devices)
 }
 
+/// Verdicts of the fit on a clone, which counts the requests outside of its range; none of other devices.
+fn clone_verdicts(device: &Resolved, result: &SimulationResult) -> Vec<String> {
+    if result.coverage.is_some() { device.clone_verdicts() } else { Vec::new() }
+}
+
 fn make_report(
     session: &Session,
     options: &SimulateOptions,
@@ -384,6 +393,7 @@ fn make_report(
         notes.extend(result.saturated.iter().map(|why| Note::Warning(format!("{}: {why}", device.name))));
         let retries = result.retries.and_then(|counts| RetryFigures::from(counts).sentence());
         notes.extend(retries.map(|sentence| Note::Remark(format!("{}: {sentence}", device.name))));
+        notes.extend(clone_verdicts(device, result).into_iter().map(Note::Remark));
         for note in &result.notes {
             if !notes.contains(note) {
                 notes.push(note.clone());

@@ -58,7 +58,7 @@ pub use seeklab_learning::evaluation::{
 };
 pub use several::{SeveralFitFiles, SeveralFitResult, fit_several};
 pub use split::Split;
-pub use suitability::{Exception, Suitability};
+pub use suitability::{Exception, Suitability, clone_verdict};
 
 /// Options of a fit.
 #[derive(Debug, Clone)]
@@ -200,7 +200,13 @@ impl FitReport {
             Some(_) if self.has_unjudged_limit() => {
                 "not judged: its limit shows in the whole trace only, and the prediction lacked it".to_owned()
             }
-            Some(evaluation) => sentence(evaluation, split, predicted),
+            Some(evaluation) => {
+                let evidence = sentence(evaluation, split, predicted);
+                match Suitability::of(evaluation) {
+                    Some(suitability) => suitability.with_evidence(self.saved_model, &evidence),
+                    None => evidence,
+                }
+            }
         }
     }
 

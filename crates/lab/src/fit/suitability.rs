@@ -42,6 +42,15 @@ pub struct Exception {
 /// Bounds that people read, in percent.
 const STEPS_PCT: [f64; 13] = [1.0, 2.0, 3.0, 5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 75.0, 100.0];
 
+/// Text between a verdict and what it was found by, in `validated` of a clone.
+const EVIDENCE: &str = " It was ";
+
+/// Returns the verdict of a fit from `validated` of its clone, without what it was found by. The statements of earlier versions have no
+/// verdict and are returned whole.
+pub fn clone_verdict(validated: &str) -> &str {
+    validated.split_once(EVIDENCE).map_or(validated, |(verdict, _)| verdict)
+}
+
 /// The least step that is no less than an error; beyond the steps, the error itself in whole percent.
 fn step(error_pct: f64) -> f64 {
     STEPS_PCT.into_iter().find(|step| *step >= error_pct).unwrap_or_else(|| error_pct.ceil())
@@ -74,6 +83,11 @@ impl Suitability {
             except: whole.chain(joined(&classes)).collect(),
             not_judged: few.into_iter().map(|of| of.operation).collect(),
         })
+    }
+
+    /// Describes the suitability of a model, and then what it was found by: a sentence that begins with `fitted to`.
+    pub(super) fn with_evidence(&self, model: &str, evidence: &str) -> String {
+        format!("{}{EVIDENCE}{evidence}", self.sentence(model))
     }
 
     /// Describes the suitability of a model in one sentence.
@@ -256,6 +270,13 @@ mod tests {
             "The clone (`plain`) stands in for the device at the mean within 5 % and at p99 within 20 %, for reads and \
              writes under loads like those of the trace; not for flushes (mean +48 %). Too few to judge: discards."
         );
+        let validated = suitability.with_evidence("plain", "fitted to the first 50 % of the time");
+        assert_eq!(clone_verdict(&validated), suitability.sentence("plain"));
+        assert!(
+            validated.ends_with("Too few to judge: discards. It was fitted to the first 50 % of the time")
+        );
+        let earlier = "fitted to the first 50 % of the time; demerit of the rest up to p99: 2.00 %";
+        assert_eq!(clone_verdict(earlier), earlier);
         let none = Suitability {
             operations: Vec::new(),
             mean_within_pct: None,
