@@ -9,6 +9,7 @@
 
 mod capacity;
 mod choice;
+mod device;
 pub mod fio;
 mod jobs;
 pub mod notes;
@@ -26,14 +27,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use schemars::JsonSchema;
-use seeklab_core::{ByteSize, Duration, Instant, Ratio, Seed, TraceRecord};
+use seeklab_core::{ByteSize, Duration, Ratio, Seed, TraceRecord};
 use seeklab_devices::Description;
 use seeklab_devices::limit::{LimitSummary, limit_summaries};
 use seeklab_devices::table::Classes;
+use seeklab_learning::MODELS;
 use seeklab_learning::fit::{DeviceInfo, LeftOut, Model};
-use seeklab_learning::{MODELS, StopCheck};
 use seeklab_traces::schema::Column;
-use seeklab_traces::{Metadata, OpenTrace, ReadOptions, Recorder};
+use seeklab_traces::{Metadata, OpenTrace, ReadOptions};
 use serde::Serialize;
 use toml::Table;
 
@@ -41,10 +42,8 @@ use crate::devices::{Resolved, Setup, customise};
 use crate::failure::Failure;
 use crate::output::VERSION;
 use crate::session::Session;
-use crate::trace_notes::reading;
-use capacity::Capacity;
-use passes::{choose_device, each_run, survey};
-use seeklab_learning::evaluation::{Evaluated, Evaluating};
+use device::DeviceFit;
+use passes::{choose_device, survey};
 use seeklab_learning::survey::{DeviceCounts, Survey};
 
 pub use capacity::{AT_LEAST, CapacityOrigin};
@@ -328,7 +327,10 @@ pub fn fit(
     let (survey, metadata) = survey(session, open(&passes::LOOKED_AT)?, name, options)?;
     let device = choose_device(&survey, options.device)?;
     let span = survey.counts(device).span;
-    fit_device(session, open, options, &Surveyed { survey, metadata }, device, span, about)
+    let surveyed = Surveyed { survey, metadata };
+    let fit = DeviceFit::begin(session, options, &surveyed, device, span, about)?;
+    let fitted = device::fit_devices(session, open, vec![fit], &|_, failure| failure)?;
+    Ok(fitted.into_iter().next().expect("one was begun"))
 }
 
 /// A trace that was looked at.
@@ -336,112 +338,4 @@ pub fn fit(
 struct Surveyed {
     survey: Survey,
     metadata: Metadata,
-}
-
-/// Fits models to a device of a trace that was looked at. The split is of the time between the two of `span`.
-fn fit_device(
-    session: &Session,
-    open: &dyn Fn(&'static [Column]) -> Result<OpenTrace, Failure>,
-    options: &FitOptions,
-    Surveyed { survey, metadata }: &Surveyed,
-    device: u16,
-    span: (Instant, Instant),
-    mut about: BTreeMap<String, String>,
-) -> Result<Fitted, Failure> {
-    let seen = survey.counts(device);
-    let (first, last) = seen.span;
-    let split = options.split.share(span);
-    let times_from = TimesFrom::choose(options.times_from, metadata.is_captured(), &seen)?;
-    let trace = opened(open, times_from)?;
-    let block_size = trace.metadata().block_size;
-    let capacity = Capacity::choose(options.capacity, metadata.capacity(device), &seen, block_size)?;
-    let place = DeviceInfo { block_size, capacity_blocks: capacity.blocks, fit: BTreeMap::new() };
-    check_end(&place, about.get("trace"))?;
-    let begun: Result<Vec<_>, _> =
-        options.models.iter().map(|model| (model.begin)(options.classes)).collect();
-    let mut fits = begun?;
-    let stop = session.stop().clone();
-    let stop = StopCheck::new(move || stop.is_stopped());
-    for fit in &mut fits {
-        fit.leave_out(&options.left_out);
-        fit.stop_by(&stop);
-    }
-    let boundary = options.split.boundary(span);
-    let mut evaluating = Evaluating::from(boundary, options.predicted, device, options.seed, options.is_open);
-    let is_others = |record: &TraceRecord, recorder: Recorder| {
-        record.device != device || recorder.is_recorders_own(record)
-    };
-    // A request without a response time is neither fitted nor predicted: the device may never have received it.
-    let is_left_out =
-        |record: &TraceRecord, recorder| record.completion.is_none() || is_others(record, recorder);
-    if options.predicted == PredictedPart::All {
-        each_run(session, opened(open, times_from)?, "fitting the first part", |records, recorder| {
-            let runs = records.split(|record| is_left_out(record, recorder));
-            runs.for_each(|run| evaluating.fit_first_part(run, &mut fits));
-            Ok(())
-        })?;
-    }
-    let mut requests_without_response = 0;
-    let trace = each_run(session, trace, "fitting", |records, recorder| {
-        let ours = records.iter().filter(|record| !is_others(record, recorder));
-        check_response_times(ours.clone())?;
-        requests_without_response += ours.filter(|record| record.completion.is_none()).count() as u64;
-        let mut runs = records.split(|record| is_left_out(record, recorder));
-        runs.try_for_each(|run| {
-            let begins = evaluating.begins_with(run);
-            let _working = begins.then(|| session.working("fitting the first part"));
-            Ok(evaluating.take(run, &place, &options.models, &mut fits)?)
-        })
-    })?;
-    let summary = fits[0].summary();
-    if summary.requests == 0 && summary.failed_requests > 0 {
-        return Err(Failure::new(format!(
-            "all {} requests with a response time failed, so no model can be fitted",
-            summary.failed_requests
-        ))
-        .hint(
-            "models are fitted to requests that succeed; `seeklab trace head` shows some of these requests",
-        ));
-    }
-    if summary.requests == 0 {
-        return Err(Failure::new("no request of the trace has a response time, so no model can be fitted")
-            .hint("`seeklab trace info` lists the missing columns; record with `seeklab capture` or `seeklab record`"));
-    }
-    let Evaluated { evaluations, measured } = evaluating.finish().unwrap_or_default();
-    about.insert("device".to_owned(), device.to_string());
-    about.insert("requests".to_owned(), summary.requests.to_string());
-    about.insert("span".to_owned(), format!("{:.3}s", (last - first).as_s()));
-    about.insert("capacity".to_owned(), capacity.origin.text().to_owned());
-    about.insert("times_from".to_owned(), times_from.name().to_owned());
-    about.insert("queue_length_max".to_owned(), summary.queue_length_max.to_string());
-    session.check()?;
-    let _working = session.working("fitting the whole trace");
-    let (saved, saved_because) = choice::choose(&evaluations, &fits, block_size)?;
-    about.insert("model".to_owned(), options.models[saved].name.to_owned());
-    if let Some(evaluation) = evaluations.get(saved) {
-        about.insert("evaluation".to_owned(), sentence(evaluation, split, options.predicted));
-    }
-    let description = fits[saved].description(DeviceInfo { fit: about, ..place })?;
-    let report = FitReport {
-        device,
-        predicted_part: options.predicted,
-        saved_model: options.models[saved].name,
-        saved_because,
-        requests: summary.requests,
-        requests_without_response,
-        failed_requests: summary.failed_requests,
-        recorder_requests: survey.recorder_requests,
-        queue_length_max: summary.queue_length_max,
-        span_s: (last - first).as_s(),
-        capacity_bytes: capacity.blocks.saturating_mul(block_size.as_bytes()),
-        capacity_origin: capacity.origin,
-        times_from,
-        host_queue_mean_ms: seen.waited_mean().map(Duration::as_ms),
-        requests_without_issue: seen.requests - seen.issued,
-        notes: reading(&trace),
-        limits: limit_summaries(&description),
-        evaluations,
-        rest: measured,
-    };
-    Ok(Fitted { description, report, split })
 }

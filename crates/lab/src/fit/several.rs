@@ -9,19 +9,34 @@ use schemars::JsonSchema;
 use seeklab_analysis::ResponseProfile;
 use seeklab_core::{Instant, Ratio, Seed};
 use seeklab_files::{check_apart, check_distinct};
+use seeklab_learning::station;
 use serde::Serialize;
 use toml::{Table, Value};
 
+use super::device::{DeviceFit, fit_devices};
 use super::passes::survey;
 use super::result::completed;
 use super::{
-    FitOptions, FitReport, Fitted, PooledPrediction, PredictedPart, Suitability, Surveyed, fit_device,
-    input_name, passes, reproduction,
+    FitOptions, FitReport, Fitted, PooledPrediction, PredictedPart, Suitability, Surveyed, input_name,
+    passes, reproduction,
 };
 use crate::failure::Failure;
 use crate::output::{VERSION, optional_path_text, path_text};
 use crate::session::Session;
 use crate::trace::{TraceOptions, check_read_twice};
+
+/// Memory that the fits of one pass may hold. Fitting the last of them takes as much again.
+const HELD_BYTES_MAX: u64 = 128 << 20;
+
+/// Memory of the fit of a device without its requests: tables, and the profiles of the predictions.
+const DEVICE_BYTES: u64 = 4 << 20;
+
+/// Memory that a fit of a device with so many requests holds.
+fn held_bytes_of(requests: u64, options: &FitOptions) -> u64 {
+    let keeps_requests = options.models.iter().any(|model| model.name == "station");
+    let kept = if keeps_requests { requests.min(station::SAMPLE_MAX as u64) } else { 0 };
+    DEVICE_BYTES + kept * station::SAMPLE_REQUEST_BYTES as u64
+}
 
 /// Files of a fit to all devices of a trace.
 #[derive(Debug, Clone)]
@@ -99,17 +114,34 @@ pub fn fit_several(
     }
     let spans = numbers.iter().map(|number| surveyed.survey.counts(*number).span);
     let span = spans.reduce(joined).expect("there is a device");
-    let fitted = numbers.iter().map(|number| {
-        let about = BTreeMap::from([
-            ("trace".to_owned(), name.clone()),
-            ("seed".to_owned(), options.seed.to_string()),
-            ("version".to_owned(), VERSION.to_owned()),
-        ]);
-        fit_device(session, &open, options, &surveyed, *number, span, about).map_err(|failure| {
-            session.check().err().unwrap_or_else(|| failure.context(format!("device {number}")))
-        })
-    });
-    let fitted: Vec<Fitted> = fitted.collect::<Result<_, _>>()?;
+    let context = |device: u16, failure: Failure| {
+        session.check().err().unwrap_or_else(|| failure.context(format!("device {device}")))
+    };
+    let mut fitted: Vec<Fitted> = Vec::new();
+    let mut numbers = numbers.into_iter().peekable();
+    // As many devices in a pass as memory may hold, at least one.
+    while numbers.peek().is_some() {
+        let (mut fits, mut held_bytes): (Vec<DeviceFit>, u64) = (Vec::new(), 0);
+        while let Some(number) = numbers.peek().copied() {
+            held_bytes += held_bytes_of(surveyed.survey.counts(number).requests, options);
+            if !fits.is_empty() && held_bytes > HELD_BYTES_MAX {
+                break;
+            }
+            let about = BTreeMap::from([
+                ("trace".to_owned(), name.clone()),
+                ("seed".to_owned(), options.seed.to_string()),
+                ("version".to_owned(), VERSION.to_owned()),
+            ]);
+            let fit = DeviceFit::begin(session, options, &surveyed, number, span, about)
+                .map_err(|failure| context(number, failure))?;
+            if fits.first().is_some_and(|first| first.times_from() != fit.times_from()) {
+                break;
+            }
+            fits.push(fit);
+            numbers.next();
+        }
+        fitted.extend(fit_devices(session, &open, fits, &context)?);
+    }
     let split = options.split.share(span);
     let description = bank(&fitted, &name, split, options.predicted);
     let evaluated_description = bank_of_predictions(&fitted, &name);
@@ -186,4 +218,71 @@ fn bank_of(numbers: impl Iterator<Item = u16>, devices: impl Iterator<Item = Val
         ("numbers".to_owned(), Value::Array(numbers.map(|number| i64::from(number).into()).collect())),
         ("devices".to_owned(), Value::Array(devices.collect())),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::listener::{Listener, Measure, Task, TaskListener, Unheard};
+    use crate::stop::Stop;
+
+    /// The passes over a trace.
+    #[derive(Default)]
+    struct Tasks(Mutex<Vec<String>>);
+
+    impl Listener for Tasks {
+        fn begin(&self, task: &Task) -> Box<dyn TaskListener> {
+            if task.name != "opening" && !matches!(task.measure, Measure::Time) {
+                self.0.lock().unwrap().push(task.name.clone());
+            }
+            Box::new(Unheard)
+        }
+    }
+
+    #[test]
+    fn devices_that_memory_holds_share_the_passes_over_their_trace() {
+        let mut file = tempfile::Builder::new().suffix(".csv").tempfile().unwrap();
+        writeln!(file, "arrival_ns,completion_ns,device,op,lbn,blocks").unwrap();
+        for index in 0..900_u64 {
+            let arrival_ns = 1_000_000 * index;
+            let completion_ns = arrival_ns + 100_000 * (1 + index % 7);
+            let (device, lbn) = (index % 3, 8 * (index * 7_919 % 10_007));
+            writeln!(file, "{arrival_ns},{completion_ns},{device},read,{lbn},8").unwrap();
+        }
+        let tasks = Arc::new(Tasks::default());
+        let session = Session::new(Arc::<Tasks>::clone(&tasks), Stop::new());
+        let folder = tempfile::tempdir().unwrap();
+        let files = SeveralFitFiles {
+            trace: file.path().to_owned(),
+            reading: TraceOptions::default(),
+            output: folder.path().join("clones.toml"),
+            evaluated: None,
+        };
+        for (predicted, passes) in [
+            (PredictedPart::Rest, &["reading the trace", "fitting"][..]),
+            (PredictedPart::All, &["reading the trace", "fitting the first part", "fitting"]),
+        ] {
+            let options = FitOptions { predicted, ..FitOptions::default() };
+            let result = fit_several(&session, &files, &options).unwrap();
+            let requests: Vec<(u16, u64)> =
+                result.devices.iter().map(|one| (one.device, one.requests)).collect();
+            assert_eq!(requests, [(0, 300), (1, 300), (2, 300)]);
+            assert_eq!(std::mem::take(&mut *tasks.0.lock().unwrap()), passes);
+        }
+    }
+
+    #[test]
+    fn pass_holds_as_many_devices_as_memory_allows() {
+        let of = |requests| held_bytes_of(requests, &FitOptions::default());
+        assert!(3 * of(1_000_000) <= HELD_BYTES_MAX + DEVICE_BYTES && 4 * of(1_000_000) > HELD_BYTES_MAX);
+        assert_eq!(of(u64::MAX), of(station::SAMPLE_MAX as u64), "a long trace is sampled");
+        let tables = FitOptions {
+            models: vec![seeklab_learning::fit::find("plain").unwrap()],
+            ..FitOptions::default()
+        };
+        assert_eq!(held_bytes_of(1_000_000, &tables), DEVICE_BYTES);
+    }
 }

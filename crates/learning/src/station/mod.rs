@@ -21,7 +21,7 @@ mod tests;
 use crate::fit::Model;
 
 pub use fit::StationFit;
-pub use sample::SAMPLE_MAX;
+pub use sample::{SAMPLE_MAX, SAMPLE_REQUEST_BYTES};
 
 pub(super) const MODEL: Model = Model {
     name: "station",

@@ -17,6 +17,9 @@ const STRETCH: usize = 1 << 14;
 /// Stretches that are kept; when there are as many, every other one is let go.
 const STRETCHES: usize = 64;
 
+/// Memory of a kept request.
+pub const SAMPLE_REQUEST_BYTES: usize = size_of::<RecordedRequest>();
+
 /// A recorded request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RecordedRequest {
