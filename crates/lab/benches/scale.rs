@@ -103,6 +103,7 @@ fn convert(from: &Path, to: &Path) -> Result<(), Failure> {
 fn targets(model: &Model) -> [Option<f64>; 3] {
     match model.name {
         "plain" => [Some(5e6), Some(4e6), Some(10e6)],
+        "station" => [Some(2.5e6), Some(4e6), None],
         _ => [Some(1e6), None, None],
     }
 }
