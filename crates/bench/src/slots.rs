@@ -85,12 +85,13 @@ impl Slots {
 
     /// Frees a slot; returns its attempt, `None` if that was given up before.
     pub(crate) fn end(&mut self, tag: u32) -> Option<Attempt> {
-        let (state, attempt) = std::mem::replace(&mut self.slots[tag as usize], (State::Free, None));
+        let (state, attempt) = &mut self.slots[tag as usize];
+        let state = std::mem::replace(state, State::Free);
         self.free.push(tag);
         match state {
             State::UnderWay => {
                 self.under_way -= 1;
-                attempt
+                *attempt
             }
             State::GivenUp => {
                 self.given_up -= 1;
@@ -116,7 +117,9 @@ impl Slots {
     pub(crate) fn held(&self) -> impl Iterator<Item = (u32, bool, &Attempt)> {
         let slots = self.slots.iter().enumerate();
         slots.filter_map(|(tag, (state, attempt))| {
-            Some((tag as u32, *state == State::GivenUp, attempt.as_ref()?))
+            // A free slot keeps its last attempt.
+            let attempt = attempt.as_ref().filter(|_| *state != State::Free)?;
+            Some((tag as u32, *state == State::GivenUp, attempt))
         })
     }
 

@@ -55,8 +55,13 @@ impl<const BITS: u32> LogHistogram<BITS> {
     }
 
     /// Counts a value once.
+    #[inline]
     pub fn record(&mut self, value: u64) {
-        self.record_many(value, 1);
+        // A bucket below the first one gets a place behind all counts.
+        match self.counts.get_mut(Self::bucket(value).wrapping_sub(self.first)) {
+            Some(count) => *count = count.saturating_add(1),
+            None => self.record_many(value, 1),
+        }
     }
 
     /// Counts a value `count` times.
