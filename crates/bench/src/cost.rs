@@ -16,6 +16,10 @@ pub struct Cost {
     pub waits: u64,
     /// Context switches because the kernel took the processor away.
     pub preemptions: u64,
+    /// Page faults that read from a device.
+    pub major_faults: u64,
+    /// Page faults without input or output.
+    pub minor_faults: u64,
     /// Time during which threads could have run and had no processor. Known of the threads of a measurement; zero where the
     /// kernel does not count it.
     pub processor_wait: Duration,
@@ -45,6 +49,8 @@ impl Cost {
             kernel: us(usage.system_time()),
             waits: usage.voluntary_context_switches().unsigned_abs(),
             preemptions: usage.involuntary_context_switches().unsigned_abs(),
+            major_faults: usage.major_page_faults().unsigned_abs(),
+            minor_faults: usage.minor_page_faults().unsigned_abs(),
             processor_wait: Duration::ZERO,
             system_calls: 0,
         }
@@ -57,6 +63,8 @@ impl Cost {
             kernel: self.kernel.saturating_sub(before.kernel),
             waits: self.waits.saturating_sub(before.waits),
             preemptions: self.preemptions.saturating_sub(before.preemptions),
+            major_faults: self.major_faults.saturating_sub(before.major_faults),
+            minor_faults: self.minor_faults.saturating_sub(before.minor_faults),
             processor_wait: self.processor_wait.saturating_sub(before.processor_wait),
             system_calls: self.system_calls.saturating_sub(before.system_calls),
         }
@@ -74,6 +82,8 @@ impl std::ops::AddAssign for Cost {
         self.kernel += other.kernel;
         self.waits += other.waits;
         self.preemptions += other.preemptions;
+        self.major_faults += other.major_faults;
+        self.minor_faults += other.minor_faults;
         self.processor_wait += other.processor_wait;
         self.system_calls += other.system_calls;
     }

@@ -44,7 +44,7 @@ pub use dealt::Dealt;
 pub use error::BenchError;
 pub use identity::DeviceIdentity;
 pub use measurement::{Draining, Interval, Measurement, Totals, Unfinished};
-pub use part::{Direction, Part};
+pub use part::{Depths, Direction, Part};
 pub use plan::{Late, Plan, Ramp, StreamPlan};
 pub use priority::IoPriority;
 pub use run::{Lane, Listener, Stream, measure};

@@ -25,6 +25,30 @@ impl Direction {
     }
 }
 
+/// Counts of numbers of requests by class: 0, 1, and twice as many with each class, the last one without a bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Depths([u64; Self::CLASSES]);
+
+impl Depths {
+    /// Number of classes: 0, 1, 2 to 3, 4 to 7, 8 to 15, 16 to 31, 32 to 63, and from 64 on.
+    pub const CLASSES: usize = 8;
+
+    /// Counts a number once.
+    pub(crate) fn record(&mut self, number: u32) {
+        let class = u32::BITS - number.leading_zeros();
+        self.0[(class as usize).min(Self::CLASSES - 1)] += 1;
+    }
+
+    /// Counts by class.
+    pub const fn counts(&self) -> &[u64; Self::CLASSES] {
+        &self.0
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(count, other)| *count += other);
+    }
+}
+
 /// Figures of an interval. Counts of errors are apart from those of successful requests everywhere.
 #[derive(Debug, Clone, Default)]
 pub struct Part {
@@ -42,6 +66,12 @@ pub struct Part {
     pub failed: u64,
     /// Attempts that were issued.
     pub attempts: u64,
+    /// Attempts under way on the thread of each attempt when it was issued, that one included.
+    pub depths: Depths,
+    /// Attempts that were given to the target together, less one: that of one attempt is 0.
+    pub submissions: Depths,
+    /// Attempts that the target returned together, less one.
+    pub completions: Depths,
     /// Attempts after the first of a request.
     pub retries: u64,
     /// Requests that a retry carried out.
@@ -136,6 +166,9 @@ impl Part {
         self.failed_response.merge(&other.failed_response);
         self.failed += other.failed;
         self.attempts += other.attempts;
+        self.depths.merge(&other.depths);
+        self.submissions.merge(&other.submissions);
+        self.completions.merge(&other.completions);
         self.retries += other.retries;
         self.retried += other.retried;
         self.lateness.merge(&other.lateness);
@@ -151,6 +184,13 @@ impl Part {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn classes_of_depths_double() {
+        let mut depths = Depths::default();
+        [0, 1, 2, 3, 4, 7, 8, 63, 64, u32::MAX].into_iter().for_each(|number| depths.record(number));
+        assert_eq!(depths.counts(), &[1, 1, 2, 2, 1, 0, 1, 2]);
+    }
 
     #[test]
     fn bytes_are_those_read_and_written() {

@@ -465,6 +465,9 @@ impl<'a> Worker<'a> {
     /// Stamps the transfers and gives them to the target.
     fn hand_over(&mut self) -> Result<(), TargetError> {
         let issued = self.target.now();
+        let together = self.transfers.len() as u32;
+        let before = self.slots.under_way() - together;
+        let mut counted = false;
         for index in 0..self.transfers.len() {
             let Transfer { tag, .. } = self.transfers[index];
             let attempt = self.slots.issue(tag, issued);
@@ -473,10 +476,15 @@ impl<'a> Worker<'a> {
             }
             self.first = Some(self.first.map_or(attempt.intended, |first| first.min(attempt.intended)));
             self.part.attempts += 1;
+            self.part.depths.record(before + index as u32 + 1);
+            counted = true;
             self.part.retries += u64::from(attempt.number > 1);
             if attempt.due < Instant::MAX {
                 self.part.lateness.record(issued.saturating_since(attempt.due));
             }
+        }
+        if counted {
+            self.part.submissions.record(together - 1);
         }
         self.waiting_since.get_or_insert(issued);
         self.shared.pulse(self.index).begin(issued);
@@ -528,6 +536,9 @@ impl<'a> Worker<'a> {
             return;
         }
         let mut ended = std::mem::take(&mut self.ended);
+        if self.begin.is_some() {
+            self.part.completions.record(ended.len() as u32 - 1);
+        }
         if !ended.is_sorted_by_key(|end| end.completed) {
             ended.sort_by_key(|end| end.completed);
         }

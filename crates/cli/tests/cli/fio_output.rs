@@ -1,5 +1,6 @@
 //! `seeklab bench --json=fio`: programs that read fio's results read ours, and find the same percentiles.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use serde_json::Value;
@@ -50,6 +51,91 @@ fn figures_are_those_of_our_document() {
     let sum: f64 =
         shares.iter().flat_map(|shares| shares.values()).map(|share| share.as_f64().unwrap()).sum();
     assert!((sum - 100.0).abs() < 1e-6, "{sum}");
+}
+
+/// Keys of an object and of those in it, with their paths. The keys of `percentile` and `bins` are times.
+fn keys(value: &Value, path: &str, found: &mut BTreeSet<String>) {
+    let Some(object) = value.as_object() else { return };
+    for (key, value) in object {
+        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        if !["percentile", "bins", "job options"].contains(&key.as_str()) {
+            keys(value, &path, found);
+        }
+        found.insert(path);
+    }
+}
+
+#[test]
+fn keys_are_those_of_fio_but_for_a_list() {
+    let bench = Bench::new();
+    bench.write("there.img", vec![7; 4 << 20]);
+    let of_fio = [
+        "--name=a",
+        "--filename=there.img",
+        "--size=4m",
+        "--rw=randrw",
+        "--bs=4k",
+        "--iodepth=4",
+        "--fdatasync=8",
+    ];
+    let limits = ["--ioengine=io_uring", "--number_ios=400", "--output-format=json+"];
+    let Ok(output) = Command::new("fio").args(of_fio).args(limits).current_dir(bench.path(".")).output()
+    else {
+        eprintln!("skipped: there is no fio");
+        return;
+    };
+    let theirs: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let load = "random,size=4KiB,read=50%,closed=4,flush_every=8,requests=400";
+    let run = ["bench", "there.img", "--buffered", "--destroy", "there.img", "-w", load, "--json=fio"];
+    let ours: Value = serde_json::from_str(&bench.run(&run).done()).unwrap();
+    let sets = [&theirs, &ours].map(|document| {
+        let mut found = BTreeSet::new();
+        keys(document, "", &mut found);
+        keys(&document["jobs"][0], "job", &mut found);
+        found
+    });
+    let missing: Vec<&str> = sets[0].difference(&sets[1]).map(String::as_str).collect();
+    // The date is `timestamp`, without a time zone. The utilisation of a disk includes the requests of others.
+    assert_eq!(missing, ["disk_util", "time"]);
+    let more: Vec<&str> = sets[1].difference(&sets[0]).map(String::as_str).collect();
+    // Response times are more than the sum of fio's `slat_ns` and `clat_ns`: they have a distribution of their own.
+    let response =
+        ["read", "write"].map(|op| ["bins", "percentile"].map(|key| format!("job.{op}.lat_ns.{key}")));
+    assert_eq!(more, response.as_flattened());
+    let job = &ours["jobs"][0];
+    let options: Vec<&String> = job["job options"].as_object().unwrap().keys().collect();
+    let known = Command::new("fio").arg("--cmdhelp").output().unwrap();
+    let known = String::from_utf8_lossy(&known.stdout).into_owned();
+    let is_known = |name: &str| known.lines().any(|line| line.split_whitespace().next() == Some(name));
+    assert!(options.iter().all(|name| is_known(name)), "{options:?}");
+    for key in ["iodepth_level", "iodepth_submit", "iodepth_complete"] {
+        let sum: f64 = job[key].as_object().unwrap().values().map(|share| share.as_f64().unwrap()).sum();
+        assert!((sum - 100.0).abs() < 1e-6, "{key}: {sum}");
+    }
+    // Never more than four under way; a flush goes alone or beside others.
+    let level = |class: &str| job["iodepth_level"][class].as_f64().unwrap();
+    assert!(level("4") > 50.0 && level("8") == 0.0, "{job:#}");
+}
+
+#[test]
+fn depths_are_those_of_the_load() {
+    let bench = Bench::new();
+    for (population, batch, class, group) in
+        [("1", "1", "1", "4"), ("20", "20", "16", "32"), ("64", "1", ">=64", "64")]
+    {
+        let load = format!("random,size=4KiB,read=100%,closed={population},requests=6400");
+        let run = ["bench", "null", "-w", &load, "--batch", batch, "--json=fio"];
+        let document: Value = serde_json::from_str(&bench.run(&run).done()).unwrap();
+        let job = &document["jobs"][0];
+        // The first requests find fewer under way, and each group of `null` ends together.
+        let least = 100.0 / population.parse::<f64>().unwrap();
+        for (key, class) in [("iodepth_level", class), ("iodepth_submit", group), ("iodepth_complete", group)]
+        {
+            let share = job[key][class].as_f64().unwrap();
+            let all = if key == "iodepth_level" { least } else { 99.0 };
+            assert!(share >= all * 0.99, "{key} {class}: {job:#}");
+        }
+    }
 }
 
 #[test]

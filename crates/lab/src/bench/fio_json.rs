@@ -5,19 +5,22 @@
 //! ```
 //! # Scope and limits
 //! A stream of a phase is a job, with all its threads, and each run of a phase is a group (`groupid`), as behind fio's
-//! `stonewall`. Keys of figures that are not measured are left out: `majflt`, `minflt`, depths over time. Discards are `trim`,
+//! `stonewall`. Depths, submissions and completions are those of each thread. Keys without a true value here are left out:
+//! `disk_util`, which would include requests of others, and `time`, which is `timestamp` in a time zone. Discards are `trim`,
 //! flushes are `sync`. fio has no place for writes of zeroes. Percentiles are those of our own figures: the upper bound of a
 //! bucket of 0.1 %, where fio's buckets are 1.6 % wide.
 //!
 //! # References
 //! fio's HOWTO, sections *Interpreting the output* and *JSON+ output*, and `stat.c`, version 3.33.
 
+use std::ops::Range;
+
 use seeklab_bench::target::TargetKind;
-use seeklab_bench::{Interval, Part, Totals};
+use seeklab_bench::{Depths, Interval, Part, Ramp, Totals};
 use seeklab_core::statistics::{Distribution, Moments};
 use seeklab_core::{ByteSize, Duration, Operation, Ratio};
 use seeklab_workloads::WorkloadSpec;
-use seeklab_workloads::synthetic::{SizeSpec, SyntheticSpec};
+use seeklab_workloads::synthetic::{ArrivalSpec, SizeSpec, SyntheticSpec, TimeDistribution};
 use serde_json::{Map, Value, json};
 
 use super::figures::LoadFigures;
@@ -32,6 +35,14 @@ const PERCENTILES: [f64; 17] =
 
 /// Upper bounds of fio's classes of times in nanoseconds and in microseconds. A class ends before its bound.
 const CLASSES: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
+
+/// fio's classes of requests under way, with the classes of [`Depths`] that they have.
+const LEVELS: [(&str, Range<usize>); 7] =
+    [("1", 0..2), ("2", 2..3), ("4", 3..4), ("8", 4..5), ("16", 5..6), ("32", 6..7), (">=64", 7..8)];
+
+/// fio's classes of requests that are submitted or completed together, with the classes of [`Depths`] less one.
+const GROUPS: [(&str, Range<usize>); 7] =
+    [("0", 0..0), ("4", 0..3), ("8", 3..4), ("16", 4..5), ("32", 5..6), ("64", 6..7), (">=64", 7..8)];
 
 /// Error number of a job with failed requests: `EIO`.
 const FAILED: i32 = 5;
@@ -88,13 +99,27 @@ impl Job<'_> {
             fields.insert("usr_cpu".to_owned(), json!(pct(cost.user)));
             fields.insert("sys_cpu".to_owned(), json!(pct(cost.kernel)));
             fields.insert("ctx".to_owned(), json!(cost.waits + cost.preemptions));
+            fields.insert("majf".to_owned(), json!(cost.major_faults));
+            fields.insert("minf".to_owned(), json!(cost.minor_faults));
         } else {
+            // Virtual time takes none of the processor.
             fields.insert("usr_cpu".to_owned(), json!(0.0));
             fields.insert("sys_cpu".to_owned(), json!(0.0));
         }
+        fields.insert("iodepth_level".to_owned(), depth_shares(&part.depths, &LEVELS));
+        fields.insert("iodepth_submit".to_owned(), depth_shares(&part.submissions, &GROUPS));
+        fields.insert("iodepth_complete".to_owned(), depth_shares(&part.completions, &GROUPS));
         classes(&part.response()).into_iter().for_each(|(name, shares)| {
             fields.insert(name.to_owned(), Value::Object(shares));
         });
+        // Nothing looks for a depth, as in fio without latency_target.
+        let unused = [
+            ("latency_target", json!(0)),
+            ("latency_percentile", json!(100.0)),
+            ("latency_window", json!(0)),
+        ];
+        fields.extend(unused.map(|(key, value)| (key.to_owned(), value)));
+        fields.insert("latency_depth".to_owned(), json!(self.depth()));
         if part.errors() > 0 {
             fields.insert("total_err".to_owned(), json!(part.errors()));
             fields.insert("first_error".to_owned(), json!(FAILED));
@@ -104,6 +129,11 @@ impl Job<'_> {
 
     fn stream(&self) -> &StreamOptions {
         &self.run.options(self.options).streams[self.index]
+    }
+
+    /// Requests of a thread under way at a time at most.
+    fn depth(&self) -> u32 {
+        self.run.streams[self.index].room().div_ceil(self.stream().threads)
     }
 
     fn totals(&self) -> &Totals {
@@ -127,24 +157,48 @@ impl Job<'_> {
 
     /// The options with which fio would make the load, as far as it has them.
     fn job_options(&self) -> Map<String, Value> {
-        let (stream, of_stream) = (self.stream(), &self.run.streams[self.index]);
+        let stream = self.stream();
         let target = &self.options.targets[stream.target];
         let mut job = Map::new();
         let mut set = |name: &str, value: String| job.insert(name.to_owned(), Value::String(value));
         set("name", self.name());
         set("ioengine", TargetKind::of(&target.address).0.name.to_owned());
         set("filename", target.address.clone());
-        set("iodepth", of_stream.room().div_ceil(stream.threads).to_string());
+        set("iodepth", self.depth().to_string());
         set("numjobs", stream.threads.to_string());
         set("direct", if target.buffered { "0" } else { "1" }.to_owned());
-        if let Some(duration) = self.run.options(self.options).duration {
+        let phase = self.run.options(self.options);
+        if let Some(duration) = phase.duration {
             set("runtime", format!("{}us", duration.as_ns() / 1000));
+        }
+        if let Ramp::Time(ramp) = phase.ramp {
+            set("ramp_time", format!("{}us", ramp.as_ns() / 1000));
+        }
+        if stream.batch > 1 {
+            set("iodepth_batch_complete_min", stream.batch.to_string());
+        }
+        let polled = [("sqthread_poll", target.polling.submission), ("hipri", target.polling.completion)];
+        for (name, _) in polled.into_iter().filter(|(_, is_on)| *is_on) {
+            set(name, "1".to_owned());
         }
         let load = LoadFigures::of(self.totals());
         if let Some(ResolvedWorkload { spec: WorkloadSpec::Synthetic(spec), .. }) = stream.workload.workload()
         {
             set("rw", pattern(spec).to_owned());
             set("rwmixread", format!("{:.0}", spec.read.as_f64() * 100.0));
+            set("rwmixwrite", format!("{:.0}", 100.0 - spec.read.as_f64() * 100.0));
+            if let Some(writes) = spec.flush_every {
+                set("fdatasync", writes.to_string());
+            }
+            if spec.fua == Ratio::ONE && spec.read < Ratio::ONE {
+                set("sync", "dsync".to_owned());
+            }
+            if let ArrivalSpec::Closed { think, think_distribution: TimeDistribution::Constant, .. } =
+                spec.arrivals
+                && !think.is_zero()
+            {
+                set("thinktime", format!("{}us", think.as_ns() / 1000));
+            }
             match &spec.size {
                 Some(SizeSpec::Fixed(size)) => {
                     set("bs", in_units(*size));
@@ -281,6 +335,16 @@ fn times(times: &Distribution, with_bins: bool) -> Value {
         figures["bins"] = Value::Object(bins.collect());
     }
     figures
+}
+
+/// Shares of the counts by class, in percent.
+fn depth_shares(depths: &Depths, classes: &[(&str, Range<usize>)]) -> Value {
+    let all = depths.counts().iter().sum::<u64>().max(1) as f64;
+    let share = |(name, of): &(&str, Range<usize>)| {
+        let count: u64 = depths.counts()[of.clone()].iter().sum();
+        ((*name).to_owned(), json!(100.0 * count as f64 / all))
+    };
+    Value::Object(classes.iter().map(share).collect())
 }
 
 /// Shares of the requests by class of response time, in percent.
