@@ -2,12 +2,14 @@
 
 use std::collections::VecDeque;
 
-use seeklab_core::{ArrivalOrder, Instant, TraceRecord};
+use seeklab_core::{ArrivalOrder, Duration, Instant, TraceRecord};
 
 use crate::run::{Message, Outlet};
 
 /// Rows that are handed over at a time.
 const ROWS: usize = 1 << 12;
+/// Time after which fewer are handed over, so that a trace has them if this process is killed.
+const AGE_MAX: Duration = Duration::from_ms(200);
 
 /// Rows of one worker.
 pub(crate) struct Records {
@@ -15,11 +17,24 @@ pub(crate) struct Records {
     outlet: Outlet,
     order: ArrivalOrder,
     rows: Vec<TraceRecord>,
+    /// Time at which rows are handed over, however few.
+    due: Instant,
 }
 
 impl Records {
     pub(crate) fn new(worker: usize, outlet: Outlet) -> Self {
-        Self { worker, outlet, order: ArrivalOrder::default(), rows: Vec::with_capacity(ROWS) }
+        let rows = Vec::with_capacity(ROWS);
+        Self { worker, outlet, order: ArrivalOrder::default(), rows, due: Instant::ZERO }
+    }
+
+    /// Hands over the rows that have waited for long at `now`, in real time.
+    pub(crate) fn hand_over_old(&mut self, now: Instant) {
+        if now < self.due || self.rows.is_empty() {
+            return;
+        }
+        self.due = now + AGE_MAX;
+        self.outlet.send(Message::Rows(self.worker, self.rows.clone()));
+        self.rows.clear();
     }
 
     /// Takes the row of that number; each is given once.
@@ -34,7 +49,7 @@ impl Records {
 
     /// Hands over what is left.
     pub(crate) fn finish(self) {
-        let Self { worker, outlet, order, mut rows } = self;
+        let Self { worker, outlet, order, mut rows, .. } = self;
         order.finish(|record| rows.push(*record));
         outlet.send(Message::Rows(worker, rows));
     }

@@ -212,6 +212,9 @@ impl<'a> Worker<'a> {
         loop {
             let now = self.target.now();
             self.roll(now);
+            if let Some(records) = self.records.as_mut().filter(|_| !self.plan.is_virtual) {
+                records.hand_over_old(now);
+            }
             self.end_if_due(now)?;
             self.give_up_late(now);
             self.arrivals.advance(now);

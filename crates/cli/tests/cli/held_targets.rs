@@ -257,6 +257,39 @@ fn measuring_process_dies_with_the_one_that_was_started() {
 }
 
 #[test]
+fn trace_of_a_killed_measurement_has_the_requests_so_far() {
+    let load = "random,size=4KiB,read=100%,poisson=100/s";
+    for (is_supervisor, place, part) in [
+        (false, ["--record", "t.parquet"], "t.parquet.part"),
+        (true, ["--record", "t.parquet"], "t.parquet.part"),
+        (false, ["--record", "--folder=run"], "run/trace.parquet.part"),
+    ] {
+        let bench = Bench::new();
+        bench.write("there.img", vec![7; 1 << 20]);
+        let run = ["psync:there.img", "--buffered", "-w", load, "--duration", "60s", "--interval", "0s"];
+        let mut run = Measured::start(&bench, &[&run[..], &place].concat());
+        // Few requests, and no interval that ends.
+        until(|| match fs::metadata(bench.path(part)) {
+            Ok(of) if of.len() > 3_000 => Ok(()),
+            found => Err(format!("no rows are saved: {found:?}")),
+        });
+        let measuring = run.measuring();
+        if is_supervisor {
+            run.child.signal(Signal::KILL);
+            run.child.0.wait().unwrap();
+        } else {
+            kill_process(Pid::from_raw(measuring as i32).unwrap(), Signal::KILL).unwrap();
+        }
+        until(|| if is_there(measuring) { Err(format!("process {measuring} stays")) } else { Ok(()) });
+        bench.run(&["trace", "convert", part, "t.csv"]).done();
+        let rows = String::from_utf8(bench.read("t.csv")).unwrap();
+        let rows: Vec<&str> =
+            rows.lines().filter(|line| line.starts_with(|of: char| of.is_ascii_digit())).collect();
+        assert!(rows.len() > 30, "{place:?}: {} rows", rows.len());
+    }
+}
+
+#[test]
 fn end_of_the_measuring_process_by_a_signal_is_an_error() {
     let bench = Bench::new();
     let run = long(&bench);

@@ -125,7 +125,6 @@ impl Listener for Course<'_> {
         if let Some(folder) = &mut self.folder {
             folder.interval(self.session, interval);
         }
-        self.with_trace(|trace| trace.save());
     }
 
     fn draining(&mut self, draining: &Draining) {
@@ -161,6 +160,8 @@ impl Listener for Course<'_> {
     }
 
     fn look(&mut self) {
+        // However long an interval is.
+        self.with_trace(|trace| trace.save());
         for sample in self.counters.try_iter() {
             self.listener.counters(&sample);
         }
