@@ -143,8 +143,53 @@ fn search_on_a_target_whose_requests_fail_ends_when_the_target_is_idle() {
     let faulty = [&line[..], &["--fault", "medium_error,probability=5%"]].concat();
     let found = bench.run(&faulty);
     assert_eq!(found.code, 1, "{}", found.stderr);
-    for part in ["failed or never came at", "the target is idle then", "--retry"] {
+    for part in ["failed or never came at", "the target is idle then", "--retries"] {
         assert!(found.stderr.contains(part), "{}", found.stderr);
+    }
+}
+
+/// Points of the first series of that name in a page.
+fn points_of(page: &str, name: &str) -> Vec<[f64; 2]> {
+    let (_, series) = page.split_once(&format!("\"name\":\"{name}\"")).unwrap();
+    let (_, points) = series.split_once("\"points\":").unwrap();
+    let mut values = serde_json::Deserializer::from_str(points).into_iter::<Vec<[f64; 2]>>();
+    values.next().unwrap().unwrap()
+}
+
+#[test]
+fn each_phase_and_stream_has_a_response_curve_of_its_own() {
+    let bench = Bench::new();
+    let phase = |name: &str, load: &str| {
+        format!(
+            "[[phases]]\nname = \"{name}\"\nrates = [\"40/s\", \"10/s\"]\n[[phases.streams]]\nworkload = \"{load}\"\n"
+        )
+    };
+    let small = "random,read=100%,size=4KiB,poisson=80/s,requests=2000";
+    let plan = "target = \"model:exponential\"\nrepetitions = 2\n".to_owned()
+        + &phase("day", small)
+        + &phase("night", small)
+        + "[[phases]]\nname = \"closed\"\n[[phases.streams]]\nworkload = \"random,read=100%,closed=2,requests=200\"\n";
+    bench.write("plan.toml", plan);
+    let figures = bench.json(&["bench", "plan.toml", "--report", "curves.html"]);
+    let page = String::from_utf8(bench.read("curves.html")).unwrap();
+    for name in ["response curves, mean", "response curves, p50", "response curves, p99"] {
+        assert!(page.contains(name), "no `{name}`");
+    }
+    // Points in order of rate, each a mean over both repetitions, and none of another phase.
+    for name in ["day", "night"] {
+        let mean = |rate: &str| {
+            let phases = figures["phases"].as_array().unwrap().iter();
+            let of = phases.filter(|phase| phase["phase"] == format!("{name} {rate}"));
+            let values: Vec<f64> = of.map(|phase| phase["response_mean_ms"].as_f64().unwrap()).collect();
+            assert_eq!(values.len(), 2);
+            values.iter().sum::<f64>() / 2.0
+        };
+        let points = points_of(&page, name);
+        assert_eq!(points.len(), 2, "{name}: {points:?}");
+        for ([rate, ms], expected) in points.into_iter().zip(["10/s", "40/s"]) {
+            assert_eq!(format!("{rate}/s"), expected);
+            assert!((ms / mean(expected) - 1.0).abs() < 1e-3, "{name} at {rate}: {ms}");
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod compared_runs;
 mod comparison;
 mod counters;
 mod course;
+mod curves;
 mod displaced;
 mod figure_names;
 mod figures;

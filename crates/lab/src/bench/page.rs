@@ -4,7 +4,6 @@ use seeklab_bench::counters::Counters;
 use seeklab_core::statistics::Distribution;
 use seeklab_report::{Page, PageSection, PlainTable, Plot, PlotAxis, PlotMark, PlotScale, PlotSeries};
 
-use super::counters;
 use super::figures::{BenchFigures, CostFigures, CountFigures, IntervalFigures, LoadFigures, total};
 use super::options::BenchOptions;
 use super::phase::PhaseRun;
@@ -12,6 +11,7 @@ use super::phases::PhaseFigures;
 use super::rates::FoundRateFigures;
 use super::repeated::RepeatedFigure;
 use super::verification;
+use super::{counters, curves};
 use crate::output::VERSION;
 
 /// Rows of the table over time in a terminal at most.
@@ -44,10 +44,11 @@ pub(super) fn page(
         plots: saved_plots(&figures.intervals),
         ..PageSection::default()
     });
-    if let Some(plot) = response_curve(&figures.phases) {
+    let curves = curves::plots(options, &figures.phases, runs);
+    if !curves.is_empty() {
         sections.push(PageSection {
             title: "Response curve".to_owned(),
-            plots: vec![plot],
+            plots: curves,
             ..PageSection::default()
         });
     }
@@ -202,29 +203,6 @@ fn found_table(found: &FoundRateFigures) -> PlainTable {
     );
     let figure = bound.split("<=").next().unwrap_or(bound);
     table(&["arrivals 1/s", figure, "missing", "holds"], rows.collect(), &caption)
-}
-
-/// Response times over the rate, if phases have rates that differ.
-fn response_curve(phases: &[PhaseFigures]) -> Option<Plot> {
-    let rates: Vec<f64> = phases.iter().map(|phase| phase.offered_per_second).collect::<Option<_>>()?;
-    if !rates.windows(2).any(|pair| pair[0] != pair[1]) {
-        return None;
-    }
-    let of = |name: &str, pick: fn(&LoadFigures) -> Option<f64>| {
-        let points = rates.iter().zip(phases).filter_map(|(rate, phase)| Some((*rate, pick(&phase.load)?)));
-        PlotSeries::new(name, PlotMark::LineAndPoints, points.collect::<Vec<_>>())
-    };
-    Some(Plot {
-        title: "response curve".to_owned(),
-        caption: "Response times over the rate at which requests arrive.".to_owned(),
-        x: PlotAxis::new("arrivals", "1/s", PlotScale::Linear).from_zero(),
-        y: PlotAxis::new("response time", "ms", PlotScale::ByValues),
-        series: vec![
-            of("mean", |load| load.response.response_mean_ms),
-            of("p50", |load| load.response.response_p50_ms),
-            of("p99", |load| load.response.response_p99_ms),
-        ],
-    })
 }
 
 /// Means over the repetitions.

@@ -134,14 +134,20 @@ pub(super) fn offered_per_s(stream: &StreamOptions) -> Option<f64> {
 /// The only phase with another rate.
 fn at_rate(phase: &PhaseOptions, name: String, per_s: f64) -> Option<PhaseOptions> {
     let mut phase = PhaseOptions { name, ..phase.clone() };
-    match &mut phase.streams[0].workload {
+    set_rate(&mut phase.streams[0].workload, per_s)?;
+    Some(phase)
+}
+
+/// Changes the rate of a load; `None` if it has none, or the rate is out of range.
+pub(super) fn set_rate(load: &mut StreamLoad, per_s: f64) -> Option<()> {
+    match load {
         StreamLoad::Workload(workload) => {
             let WorkloadSpec::Synthetic(spec) = &mut workload.spec else { return None };
             spec.arrivals = spec.arrivals.with_rate(per_s)?;
+            Some(())
         }
-        StreamLoad::Job(job, _) => job.set_rate(per_s).then_some(())?,
+        StreamLoad::Job(job, _) => job.set_rate(per_s).then_some(()),
     }
-    Some(phase)
 }
 
 /// A phase for each rate, named by the rate behind `prefix`.
@@ -250,7 +256,7 @@ impl RateSearch {
                 ),
                 _ => (
                     format!("{} failed or never came", counted(trial.missing_requests as usize, "request")),
-                    "errors do not depend on the rate: send failed requests again (--retry, in plans `retries`), or mend the target",
+                    "errors do not depend on the rate: send failed requests again (--retries), or mend the target",
                 ),
             };
             let (bound, rate) = (self.bound, trial.arrivals_per_s);
