@@ -313,7 +313,7 @@ fn options_that_cannot_be_honoured_are_refused_by_name_and_line() {
     let bench = Bench::new();
     let base = "[global]\nioengine=null\nsize=1m\n[a]\nrw=randread\n";
     for (text, parts) in [
-        ("zonemode=zbd\n", &["job.fio, line 6: zonemode=zbd: has no counterpart here", "--skip-unknown"][..]),
+        ("zonemode=zbd\n", &["job.fio, line 6: zonemode=zbd: zones are not honoured", "--skip-unknown"][..]),
         ("verify=crc32c\nflow=3\n", &["line 6: verify=crc32c", "line 7: flow=3"]),
         ("rw=trimwrite\n", &["line 6: rw=trimwrite", "randtrim are allowed"]),
         ("bs=four\n", &["line 6: bs=four: is no size"]),

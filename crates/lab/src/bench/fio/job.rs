@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use seeklab_bench::target::Polling;
 use seeklab_bench::{IoPriority, WriteData};
 use seeklab_core::names::near_matches;
 use seeklab_core::{Duration, Operation};
@@ -11,6 +12,7 @@ use super::distribution::FioDistribution;
 use super::file::{FioOption, Section, number, switch, time, with_variables};
 use super::load::{FioArrivals, FioLoad, FioSize};
 use super::rate::Rates;
+use super::reasons;
 
 /// Options without effect on the requests and their times here, or whose effect is always there.
 const WITHOUT_EFFECT: &[&str] = &[
@@ -73,6 +75,7 @@ const HONOURED: &[&str] = &[
     "buffer_compress_percentage",
     "buffer_pattern",
     "buffered",
+    "continue_on_error",
     "dedupe_percentage",
     "direct",
     "directory",
@@ -81,11 +84,16 @@ const HONOURED: &[&str] = &[
     "filename",
     "filesize",
     "fsync",
+    "hipri",
     "invalidate",
     "io_limit",
     "io_size",
+    "io_submit_mode",
     "iodepth",
+    "iodepth_batch",
+    "iodepth_batch_complete",
     "iodepth_batch_complete_min",
+    "iodepth_batch_submit",
     "ioengine",
     "kb_base",
     "loops",
@@ -111,6 +119,7 @@ const HONOURED: &[&str] = &[
     "rwmixread",
     "rwmixwrite",
     "size",
+    "sqthread_poll",
     "startdelay",
     "stonewall",
     "sync",
@@ -122,6 +131,7 @@ const HONOURED: &[&str] = &[
     "uri",
     "wait_for_previous",
     "zero_buffers",
+    "zonemode",
 ];
 
 /// Largest size and offset, so that sums of them are numbers, too.
@@ -174,6 +184,8 @@ pub(super) struct Job {
     pub(super) outstanding_max: Option<u32>,
     pub(super) data: WriteData,
     pub(super) priority: Option<IoPriority>,
+    /// Polling by io_uring (`sqthread_poll`, `hipri`).
+    pub(super) polling: Polling,
 }
 
 /// An option with the reason for which it is refused.
@@ -203,13 +215,25 @@ struct Reading {
     engine: String,
     uri: Option<String>,
     think: Duration,
+    /// Requests from one think time to the next.
+    think_every: u64,
     rates: Rates,
+    /// Threads of their own submit the requests (`io_submit_mode=offload`).
+    is_offloaded: bool,
     batch: u64,
     kb_base: u64,
     has_mix: bool,
     contents: Contents,
     prio: Option<u8>,
     prio_class: Option<u8>,
+}
+
+/// An option as it stands in the file.
+fn written(option: &FioOption) -> String {
+    match option.value.as_str() {
+        "" => option.name.clone(),
+        value => format!("{}={value}", option.name),
+    }
 }
 
 impl Job {
@@ -224,17 +248,13 @@ impl Job {
         let mut refusals = Vec::new();
         for option in &section.options {
             if let Err(reason) = reading.take(option) {
-                let written = match option.value.as_str() {
-                    "" => option.name.clone(),
-                    value => format!("{}={value}", option.name),
-                };
                 // A later option of the same name replaces it.
                 let is_replaced =
                     section.options.iter().any(|other| other.name == option.name && other.line > option.line);
                 if !is_replaced || option.name != "ioengine" {
                     let is_final =
                         matches!(option.name.as_str(), "ioengine" | "rw" | "readwrite" | "filename");
-                    let text = format!("{written}: {reason}");
+                    let text = format!("{}: {reason}", written(option));
                     refusals.push(Refusal { line: option.line, text, is_final });
                 }
             }
@@ -245,7 +265,7 @@ impl Job {
             match named {
                 Some(option) => Refusal {
                     line: option.line,
-                    text: format!("{}={}: {text}", option.name, option.value),
+                    text: format!("{}: {text}", written(option)),
                     is_final: false,
                 },
                 None => Refusal {
@@ -283,7 +303,7 @@ impl Reading {
             flush_every: None,
             flush_at_end: false,
             fua: false,
-            arrivals: FioArrivals::Closed { depth: 1, think: Duration::ZERO },
+            arrivals: FioArrivals::Closed { depth: 1, think: Duration::ZERO, think_every: 1 },
             start: Duration::ZERO,
             runtime: None,
             is_time_based: false,
@@ -309,6 +329,7 @@ impl Reading {
             outstanding_max: None,
             data: WriteData::default(),
             priority: None,
+            polling: Polling::default(),
         };
         Self {
             job,
@@ -319,7 +340,9 @@ impl Reading {
             engine: "psync".to_owned(),
             uri: None,
             think: Duration::ZERO,
+            think_every: 1,
             rates: Rates::default(),
+            is_offloaded: false,
             batch: 1,
             kb_base: 1024,
             has_mix: false,
@@ -404,7 +427,19 @@ impl Reading {
                 }
             }
             "iodepth" => self.depth = count().map(|depth| depth.clamp(1, 16_384) as u32)?,
-            "iodepth_batch_complete_min" => {
+            // Arrivals with a rate never wait here, and others wait for completions whoever submits them.
+            "io_submit_mode" => match value {
+                "inline" => self.is_offloaded = false,
+                "offload" => self.is_offloaded = true,
+                _ => return Err("inline and offload are allowed".to_owned()),
+            },
+            "sqthread_poll" => self.job.polling.submission = is_on()?,
+            "hipri" => self.job.polling.completion = is_on()?,
+            "iodepth_batch" | "iodepth_batch_submit" if count()? == 1 => {}
+            "iodepth_batch" | "iodepth_batch_submit" => {
+                return Err("1 is allowed: requests are handed over as soon as they arrive".to_owned());
+            }
+            "iodepth_batch_complete" | "iodepth_batch_complete_min" => {
                 self.batch = count()?;
                 if self.batch == 0 {
                     self.batch = 1;
@@ -440,6 +475,7 @@ impl Reading {
             }
             "directory" => self.job.directory = Some(PathBuf::from(value)),
             "nrfiles" | "nr_files" if count()? == 1 => {}
+            "nrfiles" | "nr_files" => return Err("one file per job is allowed".to_owned()),
             "randrepeat" | "allrandrepeat" => self.job.load.repeats_draws = is_on()?,
             "norandommap" => self.job.load.is_repeating = is_on()?,
             "random_distribution" => self.job.load.distribution = FioDistribution::read(value, base)?,
@@ -463,7 +499,13 @@ impl Reading {
                     .filter(|think| *think <= TIME_MAX)
                     .ok_or_else(|| "is no time".to_owned())?;
             }
-            "thinktime_blocks" if count()? == 1 => {}
+            "thinktime_blocks" => {
+                self.think_every = count()?;
+                if self.think_every == 0 {
+                    self.think_every = 1;
+                    return Err("1 and more are allowed".to_owned());
+                }
+            }
             "thinktime_spin" => {}
             "fsync" | "fdatasync" => self.job.load.flush_every = Some(count()?).filter(|writes| *writes > 0),
             "end_fsync" => self.job.load.flush_at_end = is_on()?,
@@ -483,11 +525,15 @@ impl Reading {
             "prio" => self.prio = Some(level(value, 7)?),
             "prioclass" => self.prio_class = Some(level(value, 3)?),
             "kb_base" if matches!(value, "1000" | "1024") => {}
+            "kb_base" => return Err("1000 and 1024 are allowed".to_owned()),
             "percentage_random" if value == "100" => {}
-            "do_verify" | "verify_dump" | "verify_fatal" | "verify_async" | "verify_backlog"
-            | "verify_pattern" | "verify_interval" | "verify" => {
-                return Err("data of a job file are not verified".to_owned());
+            "percentage_random" => {
+                return Err("100 is allowed: offsets are all random or all sequential".to_owned());
             }
+            "zonemode" if value == "none" => {}
+            // A job goes on behind failed requests.
+            "continue_on_error" if matches!(value, "all" | "io" | "1") => {}
+            "continue_on_error" => return Err("errors end no job here; all and io are allowed".to_owned()),
             // Switches that fio does not turn on by itself.
             "create_only" | "exitall_on_error" if !is_on()? => {}
             "create_only" => return Err("nothing would be measured: fio sends no requests then".to_owned()),
@@ -497,7 +543,8 @@ impl Reading {
             name if WITHOUT_EFFECT.contains(&name) => {}
             name => {
                 let known = HONOURED.iter().chain(WITHOUT_EFFECT).copied();
-                return Err(format!("has no counterpart here{}", near_matches(name, known)));
+                let unknown = || format!("has no counterpart here{}", near_matches(name, known));
+                return Err(reasons::of(name).map_or_else(unknown, str::to_owned));
             }
         }
         Ok(())
@@ -549,12 +596,25 @@ impl Reading {
         }
         let is_one_at_a_time = is_one_at_a_time(&self.engine);
         let depth = if is_one_at_a_time { 1 } else { self.depth };
+        if self.is_offloaded && is_one_at_a_time && self.depth > 1 {
+            // fio's threads make such an engine send several at a time.
+            let text = "goes with iodepth=1 or an engine that queues, such as libaio".to_owned();
+            reasons.push(Reason { option: Some("io_submit_mode"), text });
+        }
         // fio's engine `null` queues from two requests on.
         load.ends_pass_by_bytes = !is_one_at_a_time && (self.engine != "null" || depth > 1);
         if !self.think.is_zero() && depth > 1 {
             reasons.push(Reason::of_job("thinktime goes with iodepth=1".to_owned()));
         }
-        load.arrivals = FioArrivals::Closed { depth, think: self.think };
+        load.arrivals = FioArrivals::Closed { depth, think: self.think, think_every: self.think_every };
+        let polled = [("sqthread_poll", self.job.polling.submission), ("hipri", self.job.polling.completion)];
+        if self.engine != "io_uring" {
+            self.job.polling = Polling::default();
+            reasons.extend(polled.into_iter().filter(|(_, is_on)| *is_on).map(|(option, _)| Reason {
+                option: Some(option),
+                text: "goes with ioengine=io_uring".to_owned(),
+            }));
+        }
         self.job.batch = self.batch.min(depth.into()) as u32;
         match self.rates.arrivals(load, others) {
             Ok(None) => {}

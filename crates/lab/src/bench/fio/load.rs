@@ -34,6 +34,9 @@ pub enum FioArrivals {
         depth: u32,
         /// Time from a completion to the next request, with one outstanding.
         think: Duration,
+        /// Reads, writes and trims from one think time to the next.
+        #[serde(default = "one")]
+        think_every: u64,
     },
     /// Rates of reads, and of the others. Each direction has its own, whatever the share of reads.
     Open {
@@ -185,6 +188,7 @@ impl FioLoad {
                 FioArrivals::Closed { depth, .. } => (0..depth).map(|_| Instant::ZERO + self.start).collect(),
                 FioArrivals::Open { .. } => VecDeque::new(),
             },
+            ended: 0,
             next: [Instant::ZERO + self.start; 2],
             last: Instant::ZERO + self.start,
             arrival_stream: seed.stream("fio.arrival"),
@@ -206,6 +210,8 @@ pub struct FioWorkload {
     until: Option<Instant>,
     /// Times at which closed members are ready, in order.
     ready: VecDeque<Instant>,
+    /// Reads, writes and trims of a closed job that have ended.
+    ended: u64,
     /// Next arrival of each direction of an open job.
     next: [Instant; 2],
     /// Last arrival of an open job, which a flush follows at once.
@@ -263,8 +269,12 @@ impl Workload for FioWorkload {
     }
 
     fn completed(&mut self, completion: &Completion) {
-        if let FioArrivals::Closed { think, .. } = self.load.arrivals {
-            self.ready.push_back(completion.completed + think);
+        if let FioArrivals::Closed { think, think_every, .. } = self.load.arrivals {
+            // A flush is followed by no think time, as in fio.
+            let is_counted = completion.request.op != Operation::Flush;
+            self.ended += u64::from(is_counted);
+            let thinks = is_counted && self.ended.is_multiple_of(think_every);
+            self.ready.push_back(completion.completed + if thinks { think } else { Duration::ZERO });
         }
     }
 

@@ -15,6 +15,7 @@ mod file;
 mod job;
 mod load;
 mod rate;
+mod reasons;
 mod requests;
 #[cfg(test)]
 mod tests;
@@ -245,12 +246,18 @@ impl Building<'_> {
         // Only files have a page cache.
         let buffered = !job.is_direct && TargetKind::of(&address).0.is_of_kernel();
         let drops_pages = buffered && job.drops_pages;
+        // With --on, the target may be one without a ring.
+        let polling = if TargetKind::of(&address).0.can_poll() { job.polling } else { Polling::default() };
         if let Some(place) = self.targets.iter().position(|target| target.address == address) {
             let target = &mut self.targets[place];
             target.create = target.create.max(create);
             let is_of_job = job.address.is_none() && self.only.is_none();
-            let apart =
-                [("direct", target.buffered != buffered), ("invalidate", target.drops_pages != drops_pages)];
+            let apart = [
+                ("direct", target.buffered != buffered),
+                ("invalidate", target.drops_pages != drops_pages),
+                ("sqthread_poll", target.polling.submission != polling.submission),
+                ("hipri", target.polling.completion != polling.completion),
+            ];
             if let Some((option, _)) = apart.into_iter().find(|(_, is_apart)| is_of_job && *is_apart) {
                 let problem = format!(
                     "{}, line {}: `{address}` is used with `{option}=0` and `{option}=1`",
@@ -265,7 +272,7 @@ impl Building<'_> {
             setup: Setup::default(),
             buffered,
             drops_pages,
-            polling: Polling::default(),
+            polling,
             create,
             expected: ExpectedDevice::default(),
         });

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use seeklab_core::{Arrival, Instant, Operation, Workload};
+use seeklab_core::{
+    Arrival, Breakdown, BufferOutcome, Completion, FaultSet, Instant, Operation, Outcome, Request, Workload,
+};
 use seeklab_workloads::AddressSpace;
 
 use super::*;
@@ -91,6 +93,19 @@ fn options_without_their_effect_are_refused_by_name_and_line() {
         ("stats=0\n", "line 6: stats=0: the figures of every job count"),
         ("exitall_on_error\n", "line 6: exitall_on_error: errors end no job"),
         ("hipri_percentage=50\n", "line 6: hipri_percentage=50: has no counterpart here"),
+        ("hipri\n", "line 6: hipri: goes with ioengine=io_uring"),
+        ("sqthread_poll=1\n", "line 6: sqthread_poll=1: goes with ioengine=io_uring"),
+        ("nrfiles=200\n", "line 6: nrfiles=200: one file per job is allowed"),
+        ("thinktime_blocks=0\n", "line 6: thinktime_blocks=0: 1 and more are allowed"),
+        ("verify=md5\n", "line 6: verify=md5: fio's check of the data is not made; --verify checks"),
+        ("write_bw_log\n", "line 6: write_bw_log: fio's logs are not written; --folder keeps"),
+        ("zonemode=zbd\n", "line 6: zonemode=zbd: zones are not honoured"),
+        ("continue_on_error=none\n", "line 6: continue_on_error=none: errors end no job here"),
+        (
+            "io_submit_mode=offload\nioengine=psync\niodepth=4\n",
+            "line 6: io_submit_mode=offload: goes with iodepth=1",
+        ),
+        ("iodepth_batch=4\n", "line 6: iodepth_batch=4: 1 is allowed"),
         ("runime=2\n", "line 6: runime=2: has no counterpart here; did you mean `runtime`?"),
         ("size=50%\n", "line 4: job `a`: has no `size`"),
         (
@@ -101,7 +116,75 @@ fn options_without_their_effect_are_refused_by_name_and_line() {
         let refused = refusal(&format!("{base}{text}"));
         assert!(refused.contains(expected), "{text}: {refused}");
     }
-    load_of(&format!("{base}create_only=0\nexitall_on_error=0\nstats=1\n"));
+    load_of(&format!(
+        "{base}create_only=0\nexitall_on_error=0\nstats=1\nzonemode=none\ncontinue_on_error=all\n"
+    ));
+    load_of(&format!("{base}hipri=0\nsqthread_poll=0\nio_submit_mode=offload\niodepth_batch=1\n"));
+}
+
+#[test]
+fn polling_is_that_of_the_ring() {
+    let of = |text: &str| {
+        let text = format!("[a]\nfilename=there.img\nrw=read\nioengine=io_uring\ndirect=1\n{text}");
+        read_job(&text).1.unwrap().targets[0].polling
+    };
+    assert_eq!(of("sqthread_poll\n"), Polling { submission: true, completion: false });
+    assert_eq!(of("sqthread_poll=1\nhipri\n"), Polling { submission: true, completion: true });
+    let both =
+        refusal("[global]\nfilename=there.img\nrw=read\nioengine=io_uring\n[a]\n[b]\nsqthread_poll=1\n");
+    assert!(both.contains("`sqthread_poll=0` and `sqthread_poll=1`"), "{both}");
+}
+
+#[test]
+fn think_time_follows_every_nth_request_and_no_flush() {
+    let load = load_of(
+        "[a]\nioengine=null\nsize=1m\nrw=write\nthinktime=10ms\nthinktime_blocks=3\nfsync=2\nnumber_ios=7\n",
+    );
+    let space = AddressSpace { capacity_blocks: 2 << 20, block_size: ByteSize::from_bytes(512) };
+    let mut workload = load.workload(space, Seed(1)).unwrap();
+    let (mut now, mut found) = (Instant::ZERO, Vec::new());
+    loop {
+        match workload.next_arrival(now) {
+            Arrival::At(time) => now = time,
+            Arrival::Request(request) => {
+                found.push((request.op == Operation::Flush, now.as_ns() / 1_000_000));
+                workload.completed(&completed(request, now));
+            }
+            Arrival::Finished => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    let [write, flush] = [false, true].map(|is_flush| move |ms: u64| (is_flush, ms));
+    let expected = [
+        write(0),
+        write(0),
+        flush(0),
+        write(0),
+        write(10),
+        flush(10),
+        write(10),
+        write(10),
+        flush(20),
+        write(20),
+    ];
+    assert_eq!(found, expected);
+}
+
+/// The end of a request that took no time.
+fn completed(request: Request, now: Instant) -> Completion {
+    Completion {
+        request,
+        submitted: now,
+        issued: now,
+        started: now,
+        completed: now,
+        breakdown: Breakdown::default(),
+        outcome: Outcome::ok(&request),
+        buffer: BufferOutcome::None,
+        seek_cylinders: 0,
+        queue_length: 0,
+        faults: FaultSet::NONE,
+    }
 }
 
 #[test]

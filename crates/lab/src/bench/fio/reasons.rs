@@ -1,0 +1,81 @@
+//! Reasons for which options of fio that have no counterpart here are refused, with what to use in their place.
+
+/// Options, and the reason.
+const REASONS: &[(&[&str], &str)] = &[
+    (
+        &[
+            "do_verify",
+            "verify",
+            "verify_async",
+            "verify_backlog",
+            "verify_dump",
+            "verify_fatal",
+            "verify_interval",
+            "verify_only",
+            "verify_pattern",
+            "verify_state_load",
+            "verify_state_save",
+            "verifysort",
+        ],
+        "fio's check of the data is not made; --verify checks every read by stamps of its own",
+    ),
+    (
+        &["write_bw_log", "write_hist_log", "write_iops_log", "write_lat_log"],
+        "fio's logs are not written; --folder keeps intervals and histograms",
+    ),
+    (&["write_iolog"], "fio's log is not written; --record writes a trace"),
+    (
+        &[
+            "read_iolog",
+            "read_iolog_chunked",
+            "replay_no_stall",
+            "replay_redirect",
+            "replay_scale",
+            "replay_time_scale",
+        ],
+        "a log is a workload of its own: seeklab bench TARGET -w LOG",
+    ),
+    (
+        &["ss", "ss_dur", "ss_ramp", "steadystate", "steadystate_duration", "steadystate_ramp_time"],
+        "a job does not end in the steady state; the phase of a plan does, with until = \"steady\"",
+    ),
+    (
+        &["latency_percentile", "latency_run", "latency_target", "latency_window"],
+        "no depth is searched for; --find-rate finds the highest rate that keeps a bound",
+    ),
+    (&["max_latency"], "no response time ends a job"),
+    (&["rate_iops_min", "rate_min", "ratemin"], "no job ends because its rate is low"),
+    (
+        &[
+            "max_open_zones",
+            "job_max_open_zones",
+            "read_beyond_wp",
+            "zonemode",
+            "zonerange",
+            "zonesize",
+            "zoneskip",
+        ],
+        "zones are not honoured",
+    ),
+    (
+        &["fill_device", "fill_fs"],
+        "a job ends with its bytes and not with the space; size=100% is all of a file or device",
+    ),
+    (&["opendir"], "a folder is no target; filename names one file"),
+    (&["wait_for"], "a job begins with its group; stonewall begins a group behind the jobs above"),
+    (&["exec_postrun", "exec_prerun"], "a job file runs no commands"),
+    (
+        &["cpumask", "cpus_allowed", "cpus_allowed_policy", "numa_cpu_nodes", "numa_mem_policy"],
+        "seeklab chooses the processor of each thread",
+    ),
+    (&["sqthread_poll_cpu"], "the kernel chooses the processor of its thread"),
+    (
+        &["iodepth_batch_complete_max", "iodepth_low"],
+        "requests are handed over as soon as they arrive, and all completions are taken that are there",
+    ),
+];
+
+/// The reason for which an option is refused, if one is known.
+pub(super) fn of(option: &str) -> Option<&'static str> {
+    REASONS.iter().find_map(|(options, reason)| options.contains(&option).then_some(*reason))
+}
