@@ -193,6 +193,14 @@ pub fn from_spec(
                     .hint("write the size of its requests in the workload, for example size=4KiB"));
             }
             match options.arrivals {
+                Some(ArrivalMode::Open) if matches!(synthetic.arrivals, ArrivalSpec::Closed { .. }) => {
+                    return Err(Failure::new(format!(
+                        "--open: `{name}` is a closed load, whose requests have no arrival times"
+                    ))
+                    .hint(
+                        "write open arrivals in the workload, for example poisson=120/s, or leave out --open",
+                    ));
+                }
                 None | Some(ArrivalMode::Open) => {}
                 Some(ArrivalMode::Closed(Population::Count(population))) => {
                     synthetic.arrivals = closed(&synthetic.arrivals, population)

@@ -133,6 +133,10 @@ fn contradictory_plans_are_refused() {
             &["null", "-w", "random,closed=8", "--outstanding-max", "4"],
             &["--outstanding-max", "is a closed load"],
         ),
+        (
+            &["null", "-w", "random,closed=8", "--open"],
+            &["--open: `random,closed=8` is a closed load", "poisson=120/s"],
+        ),
         (&["null", "-w", "random,closed=2", "--threads", "3"], &["--threads 3", "closed load of 2"]),
         (&["null", "-w", "t.csv", "--closed", "4", "--threads", "2"], &["--threads 2", "one thread"]),
         (&["null", "-w", "random,poisson=9/s", "--batch", "4"], &["--batch 4", "closed=32"]),
