@@ -77,6 +77,13 @@ impl Failure {
         Self { message: format!("{context}: {}", self.message), ..self }
     }
 
+    /// The failure with the keys of a plan in place of the options of the command line that mean the same.
+    #[must_use]
+    pub(crate) fn with_keys(self) -> Self {
+        let hint = self.hint.as_deref().map(in_keys);
+        Self { message: in_keys(&self.message), hint, ..self }
+    }
+
     /// The failure with the line of the text that it is about, from 1. The message names the line, too.
     #[must_use]
     pub fn at_line(self, line: Option<usize>) -> Self {
@@ -102,6 +109,72 @@ impl Failure {
     pub fn advice(&self) -> Option<&str> {
         self.hint.as_deref()
     }
+}
+
+/// Options of the command line whose key in a plan has another name.
+const OTHER_KEYS: [(&str, &str); 2] = [("repeat", "repetitions"), ("format-option", "format_options")];
+
+/// Options of the command line that a plan has a key for.
+pub(crate) const OPTIONS_WITH_KEYS: [&str; 34] = [
+    "bare",
+    "batch",
+    "block-size",
+    "buffered",
+    "counters",
+    "create",
+    "data",
+    "depth",
+    "duration",
+    "fault",
+    "faults",
+    "find-rate",
+    "format",
+    "format-option",
+    "interval",
+    "late",
+    "outstanding-max",
+    "pacing",
+    "poll",
+    "priority",
+    "ram",
+    "ramp",
+    "rates",
+    "repeat",
+    "requests",
+    "retries",
+    "retry-after",
+    "scheduler",
+    "set",
+    "shape",
+    "threads",
+    "timeout",
+    "verify",
+    "workload",
+];
+
+/// Key of an option in a plan, if it has one.
+pub(crate) fn key_of(option: &str) -> Option<String> {
+    let other = OTHER_KEYS.iter().find_map(|(known, key)| (*known == option).then_some(*key));
+    let has_key = OPTIONS_WITH_KEYS.contains(&option);
+    other.map(str::to_owned).or_else(|| has_key.then(|| option.replace('-', "_")))
+}
+
+/// The text with `key` in place of each `--key` that a plan has.
+fn in_keys(text: &str) -> String {
+    let mut parts = text.split("--");
+    let mut written = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end =
+            part.find(|letter: char| !letter.is_ascii_lowercase() && letter != '-').unwrap_or(part.len());
+        let (option, rest) = part.split_at(end);
+        let is_option =
+            !written.ends_with(|letter: char| letter.is_alphanumeric() || "-_/.".contains(letter));
+        match key_of(option).filter(|_| is_option) {
+            Some(key) => written += &format!("`{key}`{rest}"),
+            None => written += &format!("--{part}"),
+        }
+    }
+    written
 }
 
 impl fmt::Display for Failure {
@@ -184,5 +257,22 @@ impl From<seeklab_bench::verify::LedgerError> for Failure {
 impl From<seeklab_analysis::ComparisonError> for Failure {
     fn from(error: seeklab_analysis::ComparisonError) -> Self {
         Self::chain(&error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_read_their_keys_in_messages() {
+        let failure = Failure::new("--outstanding-max: `a--b/--set` is a closed load -- see --destroy")
+            .hint("leave out --format-option, or add --create SIZE (--repeat)")
+            .with_keys();
+        assert_eq!(failure.to_string(), "`outstanding_max`: `a--b/--set` is a closed load -- see --destroy");
+        assert_eq!(
+            failure.advice(),
+            Some("leave out `format_options`, or add `create` SIZE (`repetitions`)")
+        );
     }
 }

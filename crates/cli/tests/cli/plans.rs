@@ -42,6 +42,69 @@ requests = 300
 workload = "random,size=4KiB,read=100%,poisson=100/s"
 "#;
 
+/// A plan of one stream with keys of the target, of the phase and of the stream.
+fn plan_with(target: &str, of_target: &str, of_phase: &str, of_stream: &str) -> String {
+    format!(
+        "[targets.disk]\naddress = \"{target}\"\n{of_target}\n[[phases]]\nrequests = 10\n{of_phase}\n[[phases.streams]]\ntarget = \"disk\"\n{of_stream}\n"
+    )
+}
+
+#[test]
+fn messages_about_a_plan_name_its_keys_and_no_options() {
+    let bench = Bench::new();
+    bench.write("there.img", vec![7; 1 << 16]);
+    let random = "workload = \"random,read=100%,size=4KiB,closed=2\"";
+    let poisson = "workload = \"random,read=50%,size=4KiB,poisson=50/s\"";
+    for (target, of_target, of_phase, of_stream, expected) in [
+        ("null", "", "", format!("{random}\nthreads = 3"), "`threads` 3: a closed load of 2"),
+        ("null", "", "", format!("{random}\nlate = \"drop\""), "`late` drop: "),
+        ("null", "", "", format!("{random}\noutstanding_max = 4"), "`outstanding_max`: "),
+        ("null", "", "", format!("{random}\nbatch = 4"), "`batch` 4: "),
+        (
+            "null",
+            "",
+            "",
+            format!("{random}\nformat = \"csv\""),
+            "`format`: a synthetic workload reads no trace",
+        ),
+        ("null", "", "", format!("{random}\nshape = \"t.csv\""), "`shape` t.csv: "),
+        (
+            "null",
+            "",
+            "",
+            "workload = \"jobs,jobs=2,buffer=4,input=200/s,output=200/s\"".to_owned(),
+            "`requests`: `jobs,jobs=2",
+        ),
+        ("null", "buffered = true", "", random.to_owned(), "`buffered`: `null` is no file"),
+        ("null", "poll = [\"submission\"]", "", random.to_owned(), "`poll`: `null` is no target of io_uring"),
+        ("null", "create = \"1MiB\"", "", random.to_owned(), "`create`: `null` is no file"),
+        ("there.img", "create = \"1MiB\"", "", random.to_owned(), "leave out `create`"),
+        ("absent.img", "", "", random.to_owned(), "with `create` SIZE"),
+        (
+            "null",
+            "set = { rpm = \"5rpm\" }",
+            "",
+            random.to_owned(),
+            "`bare`, `set`, `fault`, `faults` and `scheduler` set up",
+        ),
+        ("null", "", "rates = [\"50%\"]", random.to_owned(), "rates"),
+        (
+            "null",
+            "",
+            "find_rate = \"utilisation_pct<=5\"",
+            poisson.to_owned(),
+            "`find_rate` utilisation_pct<=5: ",
+        ),
+    ] {
+        bench.write("plan.toml", plan_with(target, of_target, of_phase, &of_stream));
+        let run = bench.run(&["bench", "plan.toml"]);
+        run.fails(&[]);
+        let message = unfolded(&run.stderr);
+        assert!(message.contains(expected), "no `{expected}` in: {message}");
+        assert!(!message.contains(" --") || message.contains("--destroy"), "an option in: {message}");
+    }
+}
+
 fn numbers(values: &Value, key: &str) -> Vec<u64> {
     values.as_array().unwrap().iter().map(|value| value[key].as_u64().unwrap()).collect()
 }
@@ -273,7 +336,7 @@ fn mistakes_in_plans_name_line_key_value_and_what_is_allowed() {
             format!("ram = \"1MiB\"\n{}", plan("")),
             &["line 1: ram: is the memory for `verify`", "verify = true"],
         ),
-        (format!("verify = true\n{}", plan("")), &["`null` carries no data", "(`verify` in a plan)"]),
+        (format!("verify = true\n{}", plan("")), &["`null` carries no data", "leave out `verify`"]),
         (disk("model:constant", "depth = 4"), &["line 3: targets.x.depth", "scheduler = \"fcfs\""]),
         (
             disk("model:constant", "fault = [\"dely,add=20ms\"]"),

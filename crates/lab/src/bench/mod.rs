@@ -137,6 +137,14 @@ pub fn bench_with(
     options: &BenchOptions,
     listener: &mut dyn BenchListener,
 ) -> Result<BenchResult, Failure> {
+    bench_in_folder(session, options, listener).map_err(|failure| options.worded(failure))
+}
+
+fn bench_in_folder(
+    session: &Session,
+    options: &BenchOptions,
+    listener: &mut dyn BenchListener,
+) -> Result<BenchResult, Failure> {
     check(options)?;
     let mut search = options.find_rate.map(|bound| RateSearch::new(options, bound)).transpose()?;
     let loads = loads(options)?;
@@ -158,7 +166,11 @@ pub fn bench_with(
         }
     })?;
     drop(loads);
-    let result = run((session, listener), options, search.as_mut(), targets, folder.as_mut());
+    let mut result = run((session, listener), options, search.as_mut(), targets, folder.as_mut())
+        .map_err(|failure| options.worded(failure));
+    if let Ok(result) = &mut result {
+        result.failure = result.failure.take().map(|failure| options.worded(failure));
+    }
     match (folder, result) {
         (None, result) => result,
         (Some(folder), Ok(mut result)) => {
@@ -192,10 +204,13 @@ fn check(options: &BenchOptions) -> Result<(), Failure> {
 /// # Errors
 /// If options, targets or workloads do not fit each other.
 pub(crate) fn check_options(options: &BenchOptions) -> Result<(), Failure> {
-    check(options)?;
-    targets::check_kinds(options)?;
-    targets::check_buffering(options)?;
-    verified_run::check(options, &loads(options)?)
+    let checked = || {
+        check(options)?;
+        targets::check_kinds(options)?;
+        targets::check_buffering(options)?;
+        verified_run::check(options, &loads(options)?)
+    };
+    checked().map_err(|failure| options.worded(failure))
 }
 
 /// Measures the targets, which are ready.

@@ -19,6 +19,7 @@ use super::fio::FioLoad;
 use super::verification::VerificationOptions;
 use crate::devices::Setup;
 use crate::estimate::Bound;
+use crate::failure::Failure;
 use crate::workload::ResolvedWorkload;
 
 /// Options of a measurement.
@@ -60,6 +61,8 @@ pub struct BenchOptions {
     pub inputs: Vec<PathBuf>,
     /// Notes on the way in which the options came about.
     pub notes: Vec<String>,
+    /// The options were written as keys of a plan, whose names messages use.
+    pub is_plan: bool,
 }
 
 /// A target, as it was chosen.
@@ -222,11 +225,17 @@ impl Default for BenchOptions {
             live: false,
             inputs: Vec::new(),
             notes: Vec::new(),
+            is_plan: false,
         }
     }
 }
 
 impl BenchOptions {
+    /// The failure in the words of whoever wrote the options.
+    pub(crate) fn worded(&self, failure: Failure) -> Failure {
+        if self.is_plan { failure.with_keys() } else { failure }
+    }
+
     /// Returns true of one phase with one stream.
     pub fn is_one_stream(&self) -> bool {
         self.phases.len() == 1 && self.phases[0].streams.len() == 1

@@ -370,6 +370,7 @@ impl Reading<'_> {
 
     /// The failure with the line of `key`, which it is about.
     fn at(&self, key: &str, failure: Failure) -> Failure {
+        let failure = failure.with_keys();
         match description::line_of(self.text, key) {
             Some(line) => failure.context(format!("{}, line {line}", self.label)).at_line(Some(line)),
             None => failure.context(self.label),
@@ -498,6 +499,7 @@ impl Reading<'_> {
             }),
             counters,
             inputs,
+            is_plan: true,
             ..BenchOptions::default()
         })
     }
@@ -766,6 +768,15 @@ pub fn page() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_that_messages_call_keys_are_keys_of_a_plan() {
+        let page = page();
+        for option in crate::failure::OPTIONS_WITH_KEYS {
+            let key = crate::failure::key_of(option).unwrap();
+            assert!(page.contains(&format!("{key}`")), "{option}: {key}");
+        }
+    }
 
     #[test]
     fn reference_page_of_plan_keys_is_current() {

@@ -374,7 +374,7 @@ pub(super) fn check_buffering(options: &BenchOptions) -> Result<(), Failure> {
         Some(target) => {
             let problem = format!("--buffered: `{}` is no file or block device", target.address);
             Err(Failure::new(problem)
-                .hint("leave --buffered out, and `buffered` of a target in a plan: only files and block devices have a page cache"))
+                .hint("leave out --buffered: only files and block devices have a page cache"))
         }
     }
 }
@@ -441,8 +441,7 @@ fn device(choice: &TargetChoice, kind: &TargetKind, address: &str) -> Result<Opt
     }
     let Setup { bare, overrides, faults, queue } = &choice.setup;
     if *bare || !overrides.is_empty() || queue.is_some() || faults.is_some() {
-        let problem =
-            "--bare, --set, --fault, --faults and --scheduler, and those keys of a plan, set up a model";
+        let problem = "--bare, --set, --fault, --faults and --scheduler set up a model";
         return Err(Failure::new(format!("{problem}, and `{}` is none", choice.address))
             .hint("write model:DEVICE to measure a model in virtual time, or emulate:DEVICE in real time"));
     }

@@ -25,23 +25,20 @@ pub(super) fn check(options: &BenchOptions, loads: &[Vec<Load>]) -> Result<(), F
         return Err(Failure::new(
             "--verify: does not go with --find-rate, whose trials are runs of their own",
         )
-        .hint("verify a run at one rate, or at several with --rates or `rates`"));
+        .hint("verify a run at one rate, or at several with --rates"));
     }
     let streams =
         || options.phases.iter().zip(loads).flat_map(|(phase, loads)| phase.streams.iter().zip(loads));
     for (stream, load) in streams() {
         let address = &options.targets[stream.target].address;
         if !TargetKind::of(address).0.holds_data {
-            return Err(Failure::new(format!("--verify: `{address}` carries no data"))
-                .hint(
-                    "verify a block device, a file, an NBD export or an iSCSI unit, or leave out --verify (`verify` in a plan)",
-                ));
+            return Err(Failure::new(format!("--verify: `{address}` carries no data")).hint(
+                "verify a block device, a file, an NBD export or an iSCSI unit, or leave out --verify",
+            ));
         }
         if load.writes && stream.data != WriteData::default() {
             let problem = format!("--verify: writes carry stamps, and their data are to be {}", stream.data);
-            return Err(Failure::new(problem).hint(
-                "leave out --data, or `data` of the stream in a plan, or measure without --verify or `verify`",
-            ));
+            return Err(Failure::new(problem).hint("leave out --data, or measure without --verify"));
         }
     }
     if !streams().any(|(_, load)| load.writes) {
