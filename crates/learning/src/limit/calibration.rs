@@ -42,7 +42,7 @@ struct Episode {
 }
 
 impl Calibrated {
-    /// Calibrates a bucket; `None` if no requests wait for it.
+    /// Calibrates a bucket, and leads the traffic through it; `None` if no requests wait for it.
     ///
     /// # Errors
     /// If the fit was stopped.
@@ -50,7 +50,7 @@ impl Calibrated {
         traffic: &Traffic,
         mut suspect: Suspect,
         stop: &StopCheck,
-    ) -> Result<Option<Self>, Error> {
+    ) -> Result<Option<(Self, Passage)>, Error> {
         let mut is_last = false;
         for round in 1.. {
             stop.check()?;
@@ -66,7 +66,7 @@ impl Calibrated {
                 let longest = episodes.iter().map(Episode::span).fold(0.0, f64::max);
                 let off = if longest > 0.0 { (high - low) / longest } else { suspect.rate };
                 let rates = [(suspect.rate - off).max(0.0), suspect.rate + off];
-                return Ok(Some(Self { suspect, rates, bursts: [low, high] }));
+                return Ok(Some((Self { suspect, rates, bursts: [low, high] }, passage)));
             }
             let next = Suspect { rate: suspect.rate + slope(&episodes), burst: quantile(&mut used, 0.5) };
             // A level that wanders so far is no burst.

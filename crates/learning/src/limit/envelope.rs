@@ -119,20 +119,45 @@ impl Steps {
 
     /// The most work in a window of that length, both ends of which count.
     fn most_in(&self, length: f64) -> f64 {
-        let (mut most, mut to) = (0.0_f64, 0);
+        let Self { times, work, .. } = self;
         // Beginnings that are left out would add this share of a window at most.
-        let stride = (self.times.len() as f64 * length / self.span() / LEFT_OUT) as usize;
-        for (from, begin) in self.times.iter().enumerate().step_by(stride.max(1)) {
-            while self.times.get(to).is_some_and(|time| *time <= begin + length) {
-                to += 1;
+        let stride = (times.len() as f64 * length / self.span() / LEFT_OUT) as usize;
+        let (mut most, mut from, mut to) = (0.0_f64, 0, 0);
+        loop {
+            // A window that begins here or later and holds more ends behind this step, ...
+            let end = first(to, work.len(), |end| work[end] - work[from] > most);
+            if end == work.len() {
+                return most;
             }
-            most = most.max(self.work[to] - self.work[from]);
-            if to == self.times.len() {
-                break;
+            // ... so none holds more that does not reach it.
+            from = first(from, times.len(), |from| times[end - 1] <= times[from] + length);
+            from = from.next_multiple_of(stride.max(1));
+            if from >= times.len() {
+                return most;
             }
+            to = first(end.max(from), times.len(), |to| times[to] > times[from] + length);
+            most = most.max(work[to] - work[from]);
         }
-        most
     }
+}
+
+/// The first place of `from..end` at which it holds, or `end`. Once it holds, it goes on to.
+fn first(from: usize, end: usize, holds: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut step) = (from, 1);
+    while low + step <= end && !holds(low + step - 1) {
+        low += step;
+        step *= 2;
+    }
+    let mut high = end.min(low + step - 1);
+    while low < high {
+        let middle = usize::midpoint(low, high);
+        if holds(middle) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    low
 }
 
 /// The curve of separate pieces: lengths, and the most work in each.
@@ -259,19 +284,24 @@ mod tests {
     #[test]
     fn curve_is_that_of_every_window() {
         let mut stream = Seed(3).stream("times");
-        let mut now = 0.0;
-        let times: Vec<f64> = (0..300)
-            .map(|_| {
-                now += 1.0 + stream.below(50) as f64;
-                now
-            })
-            .collect();
-        let traffic = traffic(&times);
-        let steps = Steps::of(&traffic, 0..1);
-        for length in [10.0, 100.0, 1_000.0] {
-            let within =
-                |begin: &f64| times.iter().filter(|time| (*begin..=begin + length).contains(*time)).count();
-            assert_eq!(steps.most_in(length), times.iter().map(within).max().unwrap() as f64);
+        for (count, cost) in [(300, 1), (300, 9), (20_000, 9)] {
+            let mut steps = Steps { times: Vec::new(), work: vec![0.0], coarse: 0.0 };
+            let mut now = 0.0;
+            for place in 0..count {
+                // Bursts, in some of which all is at one time.
+                now += stream.below(if place % 100 < 20 { 3 } else { 50 }) as f64;
+                steps.push(now, 0.1 + stream.below(cost) as f64);
+            }
+            let Steps { times, work, .. } = &steps;
+            for length in [1.0, 10.0, 100.0, 1_000.0, 5_000.0] {
+                let stride = (times.len() as f64 * length / steps.span() / LEFT_OUT) as usize;
+                let within = |from: usize| {
+                    let to = times.partition_point(|time| *time <= times[from] + length);
+                    work[to] - work[from]
+                };
+                let most = (0..times.len()).step_by(stride.max(1)).map(within).fold(0.0, f64::max);
+                assert_eq!(steps.most_in(length).to_bits(), most.to_bits(), "{count} {cost} {length}");
+            }
         }
     }
 }

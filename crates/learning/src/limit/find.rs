@@ -163,8 +163,7 @@ fn tried(
     stop: &StopCheck,
 ) -> Result<Option<Found>, Error> {
     let suspect = Suspect { rate: line.rate, burst: line.burst };
-    let Some(calibrated) = Calibrated::of(traffic, suspect, stop)? else { return Ok(None) };
-    let passage = calibrated.suspect.passage(traffic);
+    let Some((calibrated, passage)) = Calibrated::of(traffic, suspect, stop)? else { return Ok(None) };
     let evidence = evidence(traffic, &calibrated, &passage);
     let found = Found { of, unit: traffic.unit, calibrated, used: passage.used, evidence, is_even };
     Ok(evidence.is_found.then_some(found))
