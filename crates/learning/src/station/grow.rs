@@ -38,9 +38,10 @@ struct Grower<'a> {
     services: &'a [(u32, Service)],
     stop: &'a StopCheck,
     kinds: Vec<u8>,
-    mask: [bool; FEATURES],
+    /// Features that questions may be about.
+    features: Vec<usize>,
     nodes: Vec<Node>,
-    /// Histogram by feature, class and kind.
+    /// Histogram by feature (as placed in `features`), class and kind.
     histogram: Vec<u32>,
 }
 
@@ -54,8 +55,9 @@ pub(super) fn grow(
     let piece = services.len().div_ceil(PIECES).max(1);
     let (mut chosen, mut held): (Vec<u32>, Vec<u32>) =
         (0..services.len() as u32).partition(|index| (*index as usize / piece) % 3 != 2);
-    let histogram = vec![0; FEATURES * CLASSES * KINDS];
-    let mut grower = Grower { services, stop, kinds, mask, nodes: Vec::new(), histogram };
+    let features: Vec<usize> = (0..FEATURES).filter(|feature| mask[*feature]).collect();
+    let histogram = vec![0; features.len() * CLASSES * KINDS];
+    let mut grower = Grower { services, stop, kinds, features, nodes: Vec::new(), histogram };
     grower.node(&mut chosen, &mut held, 0)?;
     let mut tree = Tree { nodes: grower.nodes, leaves: Vec::new() };
     for node in &mut tree.nodes {
@@ -134,18 +136,18 @@ impl Grower<'_> {
         for index in rows {
             let kind = usize::from(self.kinds[*index as usize]);
             let row = &self.services[*index as usize].1.row;
-            for (feature, class) in row.iter().enumerate() {
-                self.histogram[(feature * CLASSES + usize::from(*class)) * KINDS + kind] += 1;
+            for (place, feature) in self.features.iter().enumerate() {
+                self.histogram[(place * CLASSES + usize::from(row[*feature])) * KINDS + kind] += 1;
             }
         }
         let mut best = None;
         // A gain that chance makes: half a logarithm of the rows for each class of times that there is.
         let free = counts.iter().filter(|count| **count > 0).count().saturating_sub(1);
         let mut most = 0.5 * free as f64 * f64::from(total).ln();
-        for feature in (0..FEATURES).filter(|feature| self.mask[*feature]) {
+        for (place, feature) in self.features.iter().enumerate() {
             let (mut below, mut below_total) = ([0_u32; KINDS], 0);
             for class in 0..CLASSES - 1 {
-                let at = (feature * CLASSES + class) * KINDS;
+                let at = (place * CLASSES + class) * KINDS;
                 let here = &self.histogram[at..at + KINDS];
                 let count: u32 = here.iter().sum();
                 if count == 0 {
@@ -168,7 +170,7 @@ impl Grower<'_> {
                 let gain = likelihood(&below, below_total) + likelihood(&above, total - below_total) - whole;
                 if gain > most {
                     most = gain;
-                    best = Some((feature, class as u8 + 1));
+                    best = Some((*feature, class as u8 + 1));
                 }
             }
         }

@@ -29,6 +29,8 @@ pub(super) enum Event {
 #[derive(Debug, Clone)]
 pub(super) struct Starts {
     pub(super) starts: Vec<Instant>,
+    /// The order in which requests complete.
+    completions: Vec<u32>,
     /// Requests taken in place of earlier ones.
     pub(super) overtaking: u64,
 }
@@ -48,7 +50,8 @@ impl Starts {
         let mut waiting: VecDeque<u32> = VecDeque::new();
         let mut served: Vec<u32> = Vec::new();
         let mut arrived = 0;
-        for (step, index) in in_order_of_completion(run).into_iter().enumerate() {
+        let completions = in_order_of_completion(run);
+        for (step, index) in completions.iter().copied().enumerate() {
             stop.check_at(step)?;
             let now = run[index as usize].completion;
             while arrived < run.len() && run[arrived].arrival < now {
@@ -80,17 +83,16 @@ impl Starts {
         for (start, seen) in starts.iter_mut().zip(run) {
             *start = (*start).min(Instant::from_ns(seen.completion.as_ns() - 1));
         }
-        Ok(Self { starts, overtaking })
+        Ok(Self { starts, completions, overtaking })
     }
 
     /// Returns the events of a run, in order: those of each kind, merged.
     pub(super) fn events(&self, run: &[RecordedRequest]) -> impl Iterator<Item = (Instant, Event, u32)> {
-        let completions = in_order_of_completion(run);
         let mut starts: Vec<u32> = (0..run.len() as u32).collect();
         starts.sort_by_key(|index| self.starts[*index as usize]);
         let mut next = [0; 3];
         std::iter::from_fn(move || {
-            let completion = completions.get(next[0]).copied();
+            let completion = self.completions.get(next[0]).copied();
             let arrival = Some(next[1] as u32).filter(|_| next[1] < run.len());
             let start = starts.get(next[2]).copied();
             let first = [
