@@ -42,6 +42,19 @@ const REQUESTS_MAX: u64 = 1 << 18;
 const PER_OCTAVE: u32 = 4;
 const CLASSES: usize = 64 * PER_OCTAVE as usize;
 
+/// Class from which on each has a whole number.
+const DENSE: usize = 2 * PER_OCTAVE as usize;
+
+/// The least value of the class behind each.
+const NEXT: [u64; CLASSES] = {
+    let (mut next, mut class) = ([u64::MAX; CLASSES], 1);
+    while class < CLASSES {
+        next[class - 1] = least_of(class as u32, PER_OCTAVE);
+        class += 1;
+    }
+    next
+};
+
 /// Statistics of the arrivals that follow completions, recorded request by request in order of
 /// arrival.
 #[derive(Debug, Clone, Default)]
@@ -68,8 +81,8 @@ impl Default for States {
     }
 }
 
-fn class(age: Duration) -> usize {
-    (octave_class(age.as_ns().max(1), PER_OCTAVE) as usize).min(CLASSES - 1)
+fn class_of(age_ns: u64) -> usize {
+    (octave_class(age_ns.max(1), PER_OCTAVE) as usize).min(CLASSES - 1)
 }
 
 impl Following {
@@ -88,7 +101,7 @@ impl Following {
         }
         self.pass(arrival);
         if let Some(last) = self.last_completion {
-            self.states().arrivals[class(arrival - last)] += 1;
+            self.states().arrivals[class_of((arrival - last).as_ns())] += 1;
         }
         self.outstanding.push(Reverse(completion.max(arrival)));
     }
@@ -150,7 +163,7 @@ impl Following {
             let ahead = met as f64 / all as f64 - met_ns as f64 / all_ns as f64;
             if ahead > best {
                 best = ahead;
-                soon = Some(Duration::from_ns(least_of(class as u32 + 1, PER_OCTAVE) - 1));
+                soon = Some(Duration::from_ns(NEXT[class] - 1));
             }
         }
         soon
@@ -160,12 +173,12 @@ impl Following {
 impl States {
     /// The age of the last completion grew from one to the other.
     fn pass(&mut self, mut age_ns: u64, end_ns: u64) {
+        let mut class = class_of(age_ns);
         while age_ns < end_ns {
-            let class = class(Duration::from_ns(age_ns));
-            let next_ns = if class + 1 < CLASSES { least_of(class as u32 + 1, PER_OCTAVE) } else { u64::MAX };
-            let next_ns = next_ns.clamp(age_ns + 1, end_ns);
+            let next_ns = NEXT[class].clamp(age_ns + 1, end_ns);
             self.at_large_ns[class] += next_ns - age_ns;
             age_ns = next_ns;
+            class = if class < DENSE { class_of(age_ns) } else { class + 1 };
         }
     }
 }
@@ -190,6 +203,19 @@ mod tests {
             arrivals[0] = free + think(&mut stream);
         }
         following
+    }
+
+    #[test]
+    fn each_nanosecond_counts_for_the_class_of_its_age() {
+        for (from, end) in [(0, 1), (0, 300), (1, 2), (3, 9), (5, 5), (7, 1_000), (1_023, 4_097)] {
+            let (mut states, mut expected) = (States::default(), States::default());
+            states.pass(from, end);
+            (from..end).for_each(|age_ns| expected.at_large_ns[class_of(age_ns)] += 1);
+            assert_eq!(states.at_large_ns, expected.at_large_ns, "{from} to {end}");
+        }
+        let mut states = States::default();
+        states.pass(0, u64::MAX);
+        assert_eq!(states.at_large_ns.iter().sum::<u64>(), u64::MAX);
     }
 
     #[test]
