@@ -2,21 +2,47 @@
 //!
 //! ```text
 //! cargo run --release -p seeklab-emulator --example empty_loop -- COUNT SERVICE_US PAUSE_US
+//! cargo run --release -p seeklab-emulator --example empty_loop -- - < DEADLINES
 //! ```
 //! Waits as the emulator does under `--pacing exact`: each deadline is SERVICE_US after the loop begins to
-//! wait for it, with PAUSE_US asleep before. Prints how late it was as one JSON document.
+//! wait for it, with PAUSE_US asleep before. With `-`, deadlines are lines of standard input, in ns from the begin of the
+//! loop and ascending, and it waits as `bench` does. Prints how late it was as one JSON document.
 
 use std::error::Error;
 
-use seeklab_core::Duration;
+use seeklab_core::{Duration, Instant};
 use seeklab_emulator::calibration::Calibration;
 use seeklab_emulator::clock::{Clock, DEFAULT_MARGIN, Pacing, Waiter, wake_this_thread_exactly};
 use serde_json::json;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<u64> = std::env::args().skip(1).map(|text| text.parse()).collect::<Result<_, _>>()?;
-    let &[count, service_us, pause_us] = arguments.as_slice() else {
-        return Err("give COUNT, SERVICE_US and PAUSE_US, for example 1000 5000 10000".into());
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let late_ns = if arguments == ["-"] { of_schedule()? } else { of_services(&arguments)? };
+    println!("{}", json!({ "lateness_ns": late_ns }));
+    Ok(())
+}
+
+/// Lateness at each deadline of standard input, in their order.
+fn of_schedule() -> Result<Vec<u64>, Box<dyn Error>> {
+    let deadlines_ns: Vec<u64> =
+        std::io::read_to_string(std::io::stdin())?.lines().map(str::parse).collect::<Result<_, _>>()?;
+    wake_this_thread_exactly();
+    let clock = Clock::start();
+    let mut waiter = Waiter::new(clock, Pacing::default(), DEFAULT_MARGIN);
+    let late = deadlines_ns.into_iter().map(|ns| {
+        let deadline = Instant::from_ns(ns);
+        waiter.wait_until(deadline).saturating_since(deadline).as_ns()
+    });
+    Ok(late.collect())
+}
+
+/// Lateness at `COUNT` deadlines of their own, ascending.
+fn of_services(arguments: &[String]) -> Result<Vec<u64>, Box<dyn Error>> {
+    let numbers: Vec<u64> = arguments.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
+    let &[count, service_us, pause_us] = numbers.as_slice() else {
+        return Err(
+            "give COUNT, SERVICE_US and PAUSE_US, for example 1000 5000 10000, or - and deadlines".into()
+        );
     };
     let margin = Calibration::load().map_or(DEFAULT_MARGIN, |calibration| calibration.margin());
     wake_this_thread_exactly();
@@ -30,6 +56,5 @@ fn main() -> Result<(), Box<dyn Error>> {
         late_ns.push(waiter.wait_until(deadline).saturating_since(deadline).as_ns());
     }
     late_ns.sort_unstable();
-    println!("{}", json!({ "lateness_ns": late_ns }));
-    Ok(())
+    Ok(late_ns)
 }
