@@ -20,7 +20,9 @@ trap cleanup EXIT
 
 # us of processor time per request: of fio, usr and sys of its one job.
 fio_cost() {
-    fio --name=x --thread --group_reporting --time_based --runtime="$seconds" --rw=randread --bs=4k --output-format=json "$@" >"$work/fio.json"
+    fio --name=x --thread --group_reporting --time_based --runtime="$seconds" --rw=randread --bs=4k --output-format=json "$@" >"$work/fio.txt"
+    # Engines may print lines before the document.
+    sed -n '/^{/,$p' "$work/fio.txt" >"$work/fio.json"
     jq -r --argjson s "$seconds" '.jobs[0] | (.read.total_ios) as $n | ((.usr_cpu + .sys_cpu) / 100 * .job_runtime / 1000 * 1e6 / $n)' "$work/fio.json"
 }
 ours() {
