@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measure one plan on `model:D` and on `seeklab serve D`, and compare throughput, p50 and p99 of each phase.
 
-The emulated device is measured over NBD on a unix socket, in real time; the model in virtual time, with the same plan and seed. Each
+The emulated device is measured over NBD on a unix socket, or as a block device, in real time; the model in virtual time, with the same plan and seed. Each
 phase has an emulator of its own, because the emulator's report is one on its whole run. Runs count if that report trusts them, with care
 at most over NBD, where nothing measures what the host adds (`trust`); phases whose figures differ by more than the tolerance make the
 exit code 1. Times of a disk depend on where its platters
@@ -50,13 +50,15 @@ def emulated(binary, folder, device, workload, arguments, seed):
     """The figures of a measurement of the emulated device, and the emulator's report."""
     socket = folder / "disk.sock"
     socket.unlink(missing_ok=True)
-    command = [binary, "serve", device, "--nbd", f"unix:{socket}", "--json", "--seed", str(seed)]
+    frontend = ["--block"] if arguments.block else ["--nbd", f"unix:{socket}"]
+    command = [binary, "serve", device, *frontend, "--json", "--seed", str(seed)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         try:
             # It tells when it is ready, and ends its output when it ends.
-            if not any("is ready" in line for line in server.stderr):
+            ready = next((line for line in server.stderr if " is ready: " in line), None)
+            if ready is None:
                 sys.exit(f"{' '.join(command)}: ended with {server.wait()}")
-            target = f"nbd+unix:///?socket={socket}"
+            target = ready.split(" is ready: ")[1].strip()
             figures = measure(binary, folder, target, workload, arguments, seed)
         finally:
             server.send_signal(signal.SIGTERM)
@@ -68,6 +70,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("devices", nargs="*", default=list(DEVICES), help="devices of the catalog")
     parser.add_argument("--binary", default=str(ROOT / "target/release/seeklab"))
+    parser.add_argument("--block", action="store_true",
+                        help="as a block device in place of NBD, where the emulator measures what the host adds; needs root")
     parser.add_argument("--seconds", type=int, default=20, help="length of each phase")
     parser.add_argument("--seeds", type=int, default=3, help="runs of each device")
     parser.add_argument("--tolerance", type=float, default=5.0, help="percent")
