@@ -52,6 +52,10 @@ pub fn claim(options: ClaimOptions<'_>) -> Result<Claim, TargetError> {
     if is_own {
         return Ok(Claim { _exclusive: None });
     }
+    if path.is_some_and(is_read_only) {
+        let hint = "read only with read=100%, or name a device that takes writes";
+        return Err(TargetError::unusable(address, "is read-only, and the workload writes", hint));
+    }
     let contents = path.and_then(|path| signature_of(path).ok().flatten());
     let holds =
         contents.map_or_else(|| "its contents".to_owned(), |contents| format!("{contents} that is on it"));
@@ -121,6 +125,14 @@ fn user_of(path: &Path) -> Option<String> {
         }
     }
     None
+}
+
+/// Returns true of a block device that takes no writes.
+fn is_read_only(path: &Path) -> bool {
+    let Ok(metadata) = fs::metadata(path) else { return false };
+    let state = |folder: PathBuf| fs::read_to_string(folder.join("ro")).ok();
+    metadata.file_type().is_block_device()
+        && folder(metadata.rdev()).and_then(state).is_some_and(|state| state.trim() == "1")
 }
 
 /// Folder of a block device in sysfs.

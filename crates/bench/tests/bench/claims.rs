@@ -86,6 +86,24 @@ impl Drop for Loop {
 }
 
 #[test]
+fn read_only_devices_are_refused_whatever_is_typed() {
+    let directory = tempfile::tempdir().unwrap();
+    let image = directory.path().join("image");
+    std::fs::File::create(&image).unwrap().set_len(1 << 20).unwrap();
+    let Some(device) = Loop::attach(&image) else {
+        eprintln!("skipped: no loop device for this user");
+        return;
+    };
+    if ran(Command::new("blockdev").args(["--setro", &device.0])) {
+        let error = refused(Path::new(&device.0), Some(&device.0));
+        assert!(
+            error.contains("is read-only, and the workload writes") && error.contains("read=100%"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn used_devices_and_files_are_refused_whatever_is_typed() {
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("image");
