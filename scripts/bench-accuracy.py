@@ -15,7 +15,7 @@ Run as root on a machine that does nothing else (the third table does not mind):
     cargo build && cargo build -p seeklab-emulator --example empty_loop
     scripts/bench-accuracy.py [--seed 1] [--requests N] [--binaries target/debug] arrivals stall verification
 Needs fio, tracefs for the first table, and nbdkit for the third. The tables take 2, 1 and about 10 minutes. The exit code is 1 if a figure is beyond
-its bound: median lateness 2 us and share later than 50 us one point above the empty loop's; 1 % of the closed form; no finding.
+its bound: median lateness 2 us and share later than 50 us one point above the empty loop's; 1 % of the closed form, but for the median; no finding.
 """
 
 import argparse
@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RATES = (1_000, 10_000)
 SECONDS, TURNS = 5, 5
 STALL_AT_S, STALL_S, SERVICE_MS, RATE = 9.5, 2.0, 0.5, 1_000
-QUANTILES = {"p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 TARGET_MIB, TRIAL_S, LIMIT_MS = 64, 20, 300
 
 
@@ -184,7 +184,7 @@ def stall(options, folder):
         ours, lasted = stopped([options.seeklab, "bench", disk.uri, "-w", load, "--duration", "20s", "--json",
                                 "--outstanding-max", "8192", "--seed", str(options.seed)], disk)  # fmt: skip
     with Emulator(options.seeklab, folder, *device) as disk:
-        theirs, _ = stopped(fio(disk.uri, 32, "--runtime=20", f"--rate_iops={RATE}", "--percentile_list=90:95:99:99.9"), disk)
+        theirs, _ = stopped(fio(disk.uri, 32, "--runtime=20", f"--rate_iops={RATE}", "--percentile_list=50:90:95:99:99.9"), disk)
     # Arrivals x after the stall began start at its end + x / 2 while x < 2 times its length.
     requests, backlogged = ours["requests"], 2 * lasted * RATE
     form = {name: SERVICE_MS + max(0.0, at * requests - (requests - backlogged)) / backlogged * lasted * 1e3
@@ -201,7 +201,8 @@ def stall(options, folder):
     for name, expected in form.items():
         figure = ours[f"response_{name}_ms"]
         off = 100 * (figure / expected - 1)
-        right &= abs(off) <= 1
+        # Half of the requests meet no stall: their time has the way over the socket, which the form has not.
+        right &= abs(off) <= 1 or name == "p50"
         print(f"| {name} | {expected:.2f} | {figure:.2f} | {off:+.2f} % | {fios[name]:.2f} |")
     pauses = {index: interval["longest_pause_ms"] / 1e3 for index, interval in enumerate(ours["intervals"])
               if interval["longest_pause_ms"] > 100}  # fmt: skip
