@@ -24,7 +24,7 @@ use seeklab_devices::table::Classes;
 use seeklab_lab::devices::Setup;
 use seeklab_lab::devices::customise;
 use seeklab_lab::failure::Failure;
-use seeklab_lab::fit::{FitOptions, Fitted, PredictedPart, Split, fit};
+use seeklab_lab::fit::{FitOptions, Fitted, PredictedPart, Split, WarmUpChoice, fit};
 use seeklab_lab::run::{Outputs, run};
 use seeklab_lab::session::Session;
 use seeklab_lab::workload::{WorkloadOptions, resolve_workload};
@@ -125,6 +125,7 @@ fn measure_model(
             predicted: PredictedPart::Rest,
             is_open: false,
             allow_gaps: false,
+            warm_up: WarmUpChoice::Auto,
             times_from: None,
             classes: Classes::default(),
             left_out: LeftOut::default(),

@@ -117,6 +117,8 @@ pub struct Model {
     pub name: &'static str,
     /// Description of the model, in one line.
     pub description: &'static str,
+    /// True if a [warm-up](crate::warm_up) that the trace shows is left out.
+    pub leaves_out_warm_up: bool,
     /// Begins a fit, with classes of requests of the given fineness.
     pub begin: fn(Classes) -> Result<Box<dyn Fit>, Error>,
 }

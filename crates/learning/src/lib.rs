@@ -19,6 +19,7 @@ mod region;
 mod stop;
 pub mod survey;
 pub mod sweep;
+pub mod warm_up;
 
 pub use error::{Error, ErrorKind};
 pub use stop::StopCheck;

@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use seeklab_core::{Duration, Instant, TraceRecord};
 
 use crate::error::{Error, ErrorKind};
+use crate::warm_up::{Settling, WarmUp};
 
 /// Result of one pass over a trace.
 #[derive(Debug, Default)]
 pub struct Survey {
     /// Counts for each device.
     devices: BTreeMap<u16, DeviceCounts>,
+    settling: BTreeMap<u16, Settling>,
     /// Requests that the recorder itself made.
     pub recorder_requests: u64,
 }
@@ -65,7 +67,9 @@ impl Survey {
         }
         let seen = self.devices.entry(device).or_insert_with(|| DeviceCounts::at(first.arrival));
         let count = seen.requests;
+        let settling = self.settling.entry(device).or_default();
         for record in requests {
+            settling.record(record);
             seen.requests += 1;
             seen.span.1 = record.arrival;
             seen.end = seen.end.max(record.lbn.saturating_add(u64::from(record.blocks)));
@@ -84,6 +88,14 @@ impl Survey {
     /// If there is no such device.
     pub fn counts(&self, device: u16) -> DeviceCounts {
         self.devices[&device]
+    }
+
+    /// Returns the warm-up of a device, as the requests show it that arrive before a time. `None` if there is none.
+    ///
+    /// # Panics
+    /// If there is no such device.
+    pub fn warm_up(&self, device: u16, until: Instant) -> Option<WarmUp> {
+        self.settling[&device].warm_up(until)
     }
 
     /// The numbers of the devices, ascending.

@@ -15,6 +15,7 @@ use crate::table::TableFit;
 pub(super) const MODEL: Model = Model {
     name: "trivial",
     description: "response times resampled by operation and length",
+    leaves_out_warm_up: false,
     begin: |classes| {
         // It distinguishes nothing but lengths. Classes that no model accepts are refused all the same.
         classes.check()?;

@@ -14,7 +14,7 @@ use seeklab_lab::fit::fio::is_fio;
 use seeklab_lab::fit::notes::{details, notes, statements, verdict};
 use seeklab_lab::fit::{
     FitFiles, FitOptions, FitReport, FitResult, JobsFitFiles, PredictedPart, Requirement, SeveralFitFiles,
-    SeveralFitResult, Split, SweepFiles, TimesFrom, fit_file, fit_several, input_name, report,
+    SeveralFitResult, Split, SweepFiles, TimesFrom, WarmUpChoice, fit_file, fit_several, input_name, report,
 };
 use seeklab_lab::fitted::aligned;
 use seeklab_lab::output::VERSION;
@@ -57,7 +57,7 @@ pub(crate) struct Arguments {
         value_name = "KIND",
         value_enum,
         conflicts_with_all = [
-            "model", "device", "capacity", "split", "days", "predict", "open", "allow_gaps", "times_from", "no_limits", "without", "length_classes",
+            "model", "device", "capacity", "split", "days", "predict", "open", "allow_gaps", "warm_up", "times_from", "no_limits", "without", "length_classes",
             "queue_classes", "distance_classes", "seed", "report", "require", "evaluated",
         ]
     )]
@@ -99,6 +99,10 @@ pub(crate) struct Arguments {
     /// Fit to all rows, even if some arrive so far from all others that the clock was probably wrong
     #[arg(long)]
     allow_gaps: bool,
+    /// Start of the trace to leave out: `none`, a time such as 30s, or `auto`: a slow start of the device, if the fitted part
+    /// shows one (`trivial` keeps it)
+    #[arg(long, value_name = "auto|none|TIME", default_value = "auto", hide_default_value = true)]
+    warm_up: WarmUpChoice,
     /// Start of the response times to fit: when the request arrived at the host's queue, or when the driver
     /// received it [default: issue if seeklab captured the trace, otherwise arrival]
     #[arg(long, value_name = "WHEN")]
@@ -182,6 +186,7 @@ impl Arguments {
             },
             is_open: self.open,
             allow_gaps: self.allow_gaps,
+            warm_up: self.warm_up,
             times_from: self.times_from.map(TimesFrom::from),
             classes: Classes {
                 lengths_per_octave: self.length_classes,

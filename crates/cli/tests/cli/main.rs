@@ -58,6 +58,7 @@ mod tidy;
 mod traces;
 mod tutorials;
 mod verification;
+mod warm_up;
 mod widths;
 
 use std::path::{Path, PathBuf};

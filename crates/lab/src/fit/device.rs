@@ -8,14 +8,15 @@ use seeklab_learning::StopCheck;
 use seeklab_learning::evaluation::{Evaluated, Evaluating};
 use seeklab_learning::fit::{DeviceInfo, Fit};
 use seeklab_learning::survey::DeviceCounts;
+use seeklab_learning::warm_up::Settled;
 use seeklab_traces::schema::Column;
 use seeklab_traces::{OpenTrace, Recorder};
 
 use super::capacity::Capacity;
 use super::passes::each_run;
 use super::{
-    FitOptions, FitReport, Fitted, PredictedPart, Surveyed, TimesFrom, check_end, check_response_times,
-    choice, opened, sentence,
+    FitOptions, FitReport, Fitted, LeftOutWarmUp, PredictedPart, Surveyed, TimesFrom, check_end,
+    check_response_times, choice, opened, sentence,
 };
 use crate::failure::Failure;
 use crate::session::Session;
@@ -36,6 +37,7 @@ pub(super) struct DeviceFit<'a> {
     fits: Vec<Box<dyn Fit>>,
     evaluating: Evaluating,
     requests_without_response: u64,
+    warm_up: Option<LeftOutWarmUp>,
 }
 
 /// Returns true for a request that is neither fitted nor predicted: one of the recorder, or one without a response time, which the device
@@ -73,6 +75,14 @@ impl<'a> DeviceFit<'a> {
             fit.stop_by(&stop);
         }
         let boundary = options.split.boundary(span);
+        let found = survey.warm_up(device, boundary);
+        let warm_up = LeftOutWarmUp::choose(options.warm_up, found, (seen.span.0, boundary))?;
+        if let Some(left_out) = &warm_up {
+            let settled = options.models.iter().zip(fits).map(|(model, fit)| -> Box<dyn Fit> {
+                if left_out.is_of(model) { Box::new(Settled::new(fit, left_out.end)) } else { fit }
+            });
+            fits = settled.collect();
+        }
         let FitOptions { predicted, seed, is_open, .. } = *options;
         Ok(Self {
             session,
@@ -88,6 +98,7 @@ impl<'a> DeviceFit<'a> {
             fits,
             evaluating: Evaluating::from(boundary, predicted, device, seed, is_open),
             requests_without_response: 0,
+            warm_up,
         })
     }
 
@@ -106,6 +117,9 @@ impl<'a> DeviceFit<'a> {
     fn take(&mut self, records: &[TraceRecord], recorder: Recorder) -> Result<(), Failure> {
         let ours = records.iter().filter(|record| !recorder.is_recorders_own(record));
         check_response_times(ours.clone())?;
+        if let Some(warm_up) = &mut self.warm_up {
+            warm_up.requests += ours.clone().filter(|record| record.arrival < warm_up.end).count() as u64;
+        }
         self.requests_without_response += ours.filter(|record| record.completion.is_none()).count() as u64;
         let mut runs = records.split(|record| is_left_out(record, recorder));
         runs.try_for_each(|run| {
@@ -136,15 +150,19 @@ impl<'a> DeviceFit<'a> {
         }
         let Evaluated { evaluations, measured } = self.evaluating.finish().unwrap_or_default();
         about.insert("device".to_owned(), device.to_string());
-        about.insert("requests".to_owned(), summary.requests.to_string());
         about.insert("span".to_owned(), format!("{:.3}s", (last - first).as_s()));
         about.insert("capacity".to_owned(), capacity.origin.text().to_owned());
         about.insert("times_from".to_owned(), times_from.name().to_owned());
-        about.insert("queue_length_max".to_owned(), summary.queue_length_max.to_string());
         session.check()?;
         let _working = session.working("fitting the whole trace");
         let (saved, saved_because) = choice::choose(&evaluations, &fits, block_size)?;
+        let summary = fits[saved].summary();
+        about.insert("requests".to_owned(), summary.requests.to_string());
+        about.insert("queue_length_max".to_owned(), summary.queue_length_max.to_string());
         about.insert("model".to_owned(), options.models[saved].name.to_owned());
+        if let Some(warm_up) = self.warm_up.as_ref().filter(|warm_up| warm_up.is_of(options.models[saved])) {
+            about.insert("warm_up".to_owned(), format!("{:.3}s", warm_up.time_s));
+        }
         if let Some(evaluation) = evaluations.get(saved) {
             about.insert("evaluation".to_owned(), sentence(evaluation, split, options.predicted));
         }
@@ -165,6 +183,7 @@ impl<'a> DeviceFit<'a> {
             times_from,
             host_queue_mean_ms: seen.waited_mean().map(Duration::as_ms),
             requests_without_issue: seen.requests - seen.issued,
+            warm_up: self.warm_up,
             notes,
             limits: limit_summaries(&description),
             evaluations,

@@ -22,6 +22,7 @@ mod several;
 mod split;
 mod suitability;
 pub mod sweep;
+mod warm_up;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -58,6 +59,7 @@ pub use seeklab_learning::evaluation::{
 pub use several::{SeveralFitFiles, SeveralFitResult, fit_several};
 pub use split::Split;
 pub use suitability::{Exception, Suitability, clone_verdict};
+pub use warm_up::{LeftOutWarmUp, WarmUpChoice};
 
 /// Options of a fit.
 #[derive(Debug, Clone)]
@@ -76,6 +78,8 @@ pub struct FitOptions {
     pub is_open: bool,
     /// Fit a trace with rows that are far from all others, see [`arrival_gaps`](seeklab_analysis::arrival_gaps).
     pub allow_gaps: bool,
+    /// Start of the trace that is left out.
+    pub warm_up: WarmUpChoice,
     /// Start of the response times [default: chosen by the origin of the trace, see [`TimesFrom`]].
     pub times_from: Option<TimesFrom>,
     /// Classes that distinguish requests.
@@ -97,6 +101,7 @@ impl Default for FitOptions {
             predicted: PredictedPart::Rest,
             is_open: false,
             allow_gaps: false,
+            warm_up: WarmUpChoice::Auto,
             times_from: None,
             classes: Classes::default(),
             left_out: LeftOut::default(),
@@ -170,6 +175,8 @@ pub struct FitReport {
     pub host_queue_mean_ms: Option<f64>,
     /// Requests without an issue time.
     pub requests_without_issue: u64,
+    /// Start of the trace that was left out; none if there is no warm-up.
+    pub warm_up: Option<LeftOutWarmUp>,
     /// Notes on reading the trace: the format if guessed, values that were assumed, changes to the rows.
     pub notes: Vec<String>,
     /// Rate and burst limits of the saved device.

@@ -14,14 +14,16 @@ use crate::session::Session;
 use crate::trace_notes::{check_moved, devices, no_device, refuse_outliers};
 
 /// The columns that it needs.
-pub(super) const LOOKED_AT: [Column; 7] = [
+pub(super) const LOOKED_AT: [Column; 9] = [
     Column::ArrivalNs,
+    Column::CompletionNs,
     Column::IssueNs,
     Column::Device,
     Column::Initiator,
     Column::Op,
     Column::Lbn,
     Column::Blocks,
+    Column::Status,
 ];
 
 /// Returns the requests that a trace holds, and its metadata, read to its end. `name` is the name of the trace.

@@ -193,7 +193,7 @@ fn joined(classes: &[&ClassError]) -> Vec<Exception> {
 }
 
 /// The name of the requests of an operation.
-const fn plural(op: Operation) -> &'static str {
+pub(super) const fn plural(op: Operation) -> &'static str {
     match op {
         Operation::Read => "reads",
         Operation::Write => "writes",

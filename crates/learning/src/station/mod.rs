@@ -26,6 +26,7 @@ pub use sample::{SAMPLE_MAX, SAMPLE_REQUEST_BYTES};
 pub(super) const MODEL: Model = Model {
     name: "station",
     description: "waiting times from a queue, service times from the state at the start of service",
+    leaves_out_warm_up: true,
     begin: |classes| {
         // A station finds its own classes. Classes that no model accepts are refused all the same.
         classes.check()?;

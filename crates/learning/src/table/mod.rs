@@ -13,5 +13,6 @@ pub use fit::TableFit;
 pub(super) const MODEL: Model = Model {
     name: "plain",
     description: "response times from tables, as published",
+    leaves_out_warm_up: true,
     begin: |classes| Ok(Box::new(TableFit::new(classes)?)),
 };

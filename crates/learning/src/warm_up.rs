@@ -1,0 +1,412 @@
+//! Warm-up of a device: the time at the start of a trace in which it is slower than later, under the same conditions.
+//!
+//! ```text
+//! requests ─▶ Settling: the first of each of 128 bins of time ─▶ WarmUp, if there is one
+//!                                                                   └▶ Settled: a fit to what comes after it
+//! ```
+//! # Method
+//! Response times are compared by their logarithms, each with the mean of its class: operation, length, queue length and seek distance. So neither a change
+//! of the load nor of its place is one of the device. Of the times at which the warm-up may end, up to the half, the marginal standard error rule \[White97\] chooses the one after
+//! which the standard error of the mean of the rest, by batches, is least.
+//!
+//! # Scope and limits
+//! Only a slow start is a warm-up: cold caches, or a machine that is still busy with something else. A fast one is
+//! the property of a device: credits of a limit, an empty buffer.
+//!
+//! # References
+//! \[White97\]: K. P. White, An effective truncation heuristic for bias reduction in simulation output, Simulation 69(6), 1997.
+
+use std::collections::BTreeMap;
+
+use seeklab_core::{ByteSize, Duration, Instant, Operation, TraceRecord};
+use seeklab_devices::table::Classes;
+use seeklab_devices::table::parts::{Class, distance, place};
+use toml::Table;
+
+use crate::backlog::Backlog;
+use crate::error::Error;
+use crate::fit::{DeviceInfo, Fit, FitSummary, LeftOut};
+use crate::stop::StopCheck;
+
+/// Bins of time, at most. There are at least half as many after the first of them.
+const BINS: usize = 128;
+
+/// Requests of a bin that are compared, at most.
+const KEPT: usize = 1_024;
+
+/// Requests by which the queue length is known again after others were skipped.
+const QUEUE_REQUESTS: u32 = 64;
+
+/// Bins of the fitted part from which on a warm-up is looked for.
+const BINS_MIN: usize = 16;
+
+/// Share of the requests, and their number, from which on an operation is compared.
+const COMPARED_SHARE: f64 = 0.01;
+const COMPARED_MIN: f64 = 100.0;
+
+/// Ratio of response times during and after a warm-up, at least: the geometric mean over the operations.
+const SLOWER_MIN: f64 = 1.25;
+
+/// Squared standard error of the mean without the warm-up, at most, as a share of that with it.
+const ERROR_SHARE_MAX: f64 = 0.8;
+
+/// The classes of requests that are compared with each other.
+const CLASSES: Classes = Classes { lengths_per_octave: 1, queues_per_octave: 1, distances_per_octave: 1 };
+
+/// Bits of a compared time: 256 steps for each doubling.
+const TIME_BITS: u32 = 14;
+
+/// Steps of a compared time for each doubling.
+const STEPS: f32 = 256.0;
+
+/// A slow start of a device.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WarmUp {
+    /// Its end: requests that arrive earlier belong to it.
+    pub end: Instant,
+    /// Response times of the compared operations during it, as multiples of those after it in the same classes, in the order of
+    /// the operations.
+    pub slower: Vec<(Operation, f64)>,
+}
+
+/// Requests of one device by which a warm-up is found, taken in order of arrival.
+#[derive(Debug, Clone)]
+pub(crate) struct Settling {
+    begin: Option<Instant>,
+    bin_ns: u64,
+    bins: Vec<Bin>,
+    backlog: Backlog,
+    before: Option<(u64, u64)>,
+    /// Requests still to come until the queue length is known.
+    queue_unknown: u32,
+}
+
+impl Default for Settling {
+    fn default() -> Self {
+        Self {
+            begin: None,
+            bin_ns: 1,
+            bins: vec![Bin::default(); BINS],
+            backlog: Backlog::default(),
+            before: None,
+            queue_unknown: 0,
+        }
+    }
+}
+
+impl Settling {
+    /// Takes one request in.
+    pub(crate) fn record(&mut self, record: &TraceRecord) {
+        let Some(completion) = record.completion else { return };
+        let begin = *self.begin.get_or_insert(record.arrival);
+        let since_ns = record.arrival.saturating_since(begin).as_ns();
+        while since_ns / self.bin_ns >= BINS as u64 {
+            self.widen();
+        }
+        let bin = &mut self.bins[(since_ns / self.bin_ns) as usize];
+        bin.requests += 1;
+        if bin.kept.len() >= KEPT {
+            self.queue_unknown = QUEUE_REQUESTS;
+            return;
+        }
+        if self.queue_unknown == QUEUE_REQUESTS {
+            self.backlog = Backlog::default();
+        }
+        let queue_length = self.backlog.at(record.arrival);
+        self.backlog.push(completion);
+        let addresses = record.op.addresses_blocks();
+        let distance = distance(record.lbn, addresses, self.before);
+        if addresses {
+            self.before = Some((record.lbn, record.lbn.saturating_add(u64::from(record.blocks))));
+        }
+        if self.queue_unknown > 0 {
+            self.queue_unknown -= 1;
+        } else if record.status.is_success() {
+            let begin = record.issue.unwrap_or(record.arrival);
+            let time = completion.saturating_since(begin);
+            bin.kept.push(packed(record.op, CLASSES.of(record.blocks, queue_length, distance), time));
+        }
+    }
+
+    /// Makes one bin of two.
+    fn widen(&mut self) {
+        for pair in 0..BINS / 2 {
+            let [first, second] = [2 * pair, 2 * pair + 1].map(|index| std::mem::take(&mut self.bins[index]));
+            self.bins[pair] = first.joined(second);
+        }
+        self.bin_ns *= 2;
+    }
+
+    /// Returns the warm-up of the requests that arrive before a time.
+    pub(crate) fn warm_up(&self, until: Instant) -> Option<WarmUp> {
+        let begin = self.begin?;
+        let count = (until.saturating_since(begin).as_ns() / self.bin_ns).min(BINS as u64) as usize;
+        let count = self.bins[..count].iter().rposition(|bin| !bin.kept.is_empty())? + 1;
+        if count < BINS_MIN {
+            return None;
+        }
+        let operations = compared(&self.bins[..count]);
+        // The squared standard errors over all operations, of each end.
+        let mut errors = vec![0.0; count / 2 + 1];
+        for (_, bins) in &operations {
+            let with = squared_error(bins);
+            for (end, error) in errors.iter_mut().enumerate() {
+                let share = if with > 0.0 { squared_error(&bins[end..]) / with } else { 1.0 };
+                *error += share / operations.len() as f64;
+            }
+        }
+        let (end, error) = errors.iter().enumerate().min_by(|one, other| one.1.total_cmp(other.1))?;
+        let mut slower = Vec::with_capacity(operations.len());
+        for (op, bins) in &operations {
+            if let (Some(during), Some(after)) = (mean(&bins[..end]), mean(&bins[end..])) {
+                slower.push((*op, (during - after) * f64::from(STEPS).recip()));
+            }
+        }
+        let doublings = slower.iter().map(|(_, doublings)| doublings).sum::<f64>() / slower.len() as f64;
+        let is_slower =
+            doublings >= SLOWER_MIN.log2() && slower.iter().all(|(_, doublings)| *doublings > 0.0);
+        (is_slower && *error <= ERROR_SHARE_MAX).then(|| WarmUp {
+            end: begin + Duration::from_ns(self.bin_ns * end as u64),
+            slower: slower.into_iter().map(|(op, doublings)| (op, doublings.exp2())).collect(),
+        })
+    }
+}
+
+/// Requests of some time.
+#[derive(Debug, Clone, Default)]
+struct Bin {
+    requests: u64,
+    /// Class and time of those that are compared, which stand for the others.
+    kept: Vec<u32>,
+}
+
+impl Bin {
+    /// One bin of two.
+    fn joined(mut self, mut next: Self) -> Self {
+        // Those of both stand for equally many, about.
+        while self.kept.len() + next.kept.len() > KEPT {
+            let more = if self.weight() <= next.weight() { &mut self } else { &mut next };
+            let mut is_kept = true;
+            more.kept.retain(|_| {
+                is_kept = !is_kept;
+                is_kept
+            });
+        }
+        self.kept.append(&mut next.kept);
+        Self { requests: self.requests + next.requests, kept: self.kept }
+    }
+
+    /// Number of requests for which one that is kept stands.
+    fn weight(&self) -> f64 {
+        self.requests as f64 / self.kept.len().max(1) as f64
+    }
+}
+
+/// Number and sum of compared times.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    count: f64,
+    sum: f64,
+}
+
+impl Sum {
+    fn add(&mut self, time: f64, weight: f64) {
+        self.count += weight;
+        self.sum += weight * time;
+    }
+}
+
+/// The class of a request and its time.
+fn packed(op: Operation, class: Class, time: Duration) -> u32 {
+    let counts = CLASSES.counts();
+    let classes: u32 = counts.iter().product();
+    let class = op as u32 * classes + place(counts, class) as u32;
+    let steps = (STEPS * (time.as_ns().max(1) as f32).log2()) as u32;
+    class << TIME_BITS | steps.min((1 << TIME_BITS) - 1)
+}
+
+/// For each operation that is compared, the times of each bin, less the means of their classes.
+fn compared(bins: &[Bin]) -> Vec<(Operation, Vec<Sum>)> {
+    let mut classes: BTreeMap<u32, Sum> = BTreeMap::new();
+    let class_and_time = |packed: u32| (packed >> TIME_BITS, f64::from(packed & ((1 << TIME_BITS) - 1)));
+    for bin in bins {
+        let weight = bin.weight();
+        for (class, time) in bin.kept.iter().map(|packed| class_and_time(*packed)) {
+            classes.entry(class).or_default().add(time, weight);
+        }
+    }
+    let per_operation: u32 = CLASSES.counts().iter().product();
+    let mut operations: Vec<(Operation, Vec<Sum>)> =
+        Operation::ALL.into_iter().map(|op| (op, vec![Sum::default(); bins.len()])).collect();
+    for (index, bin) in bins.iter().enumerate() {
+        let weight = bin.weight();
+        for (class, time) in bin.kept.iter().map(|packed| class_and_time(*packed)) {
+            let of_class = classes[&class];
+            let sum = &mut operations[(class / per_operation) as usize].1[index];
+            sum.add(time - of_class.sum / of_class.count, weight);
+        }
+    }
+    let count = |bins: &[Sum]| bins.iter().map(|bin| bin.count).sum::<f64>();
+    let all: f64 = operations.iter().map(|(_, bins)| count(bins)).sum();
+    operations.retain(|(_, bins)| count(bins) >= (COMPARED_SHARE * all).max(COMPARED_MIN));
+    operations
+}
+
+/// The mean of several bins; `None` without requests.
+fn mean(bins: &[Sum]) -> Option<f64> {
+    let count: f64 = bins.iter().map(|bin| bin.count).sum();
+    (count > 0.0).then(|| bins.iter().map(|bin| bin.sum).sum::<f64>() / count)
+}
+
+/// The squared standard error of the mean of several bins, by their variation; infinite if fewer than two have requests.
+fn squared_error(bins: &[Sum]) -> f64 {
+    let filled = || bins.iter().filter(|bin| bin.count > 0.0);
+    let Some(mean) = mean(bins).filter(|_| filled().count() > 1) else { return f64::INFINITY };
+    let count: f64 = filled().map(|bin| bin.count).sum();
+    filled().map(|bin| bin.count * (bin.sum / bin.count - mean).powi(2)).sum::<f64>() / (count * count)
+}
+
+/// A fit to the requests that arrive after a warm-up.
+pub struct Settled {
+    fit: Box<dyn Fit>,
+    from: Instant,
+}
+
+impl Settled {
+    /// A fit to the requests that arrive from that time on.
+    pub fn new(fit: Box<dyn Fit>, from: Instant) -> Self {
+        Self { fit, from }
+    }
+}
+
+impl Fit for Settled {
+    fn record(&mut self, record: &TraceRecord) {
+        if record.arrival >= self.from {
+            self.fit.record(record);
+        }
+    }
+
+    fn record_all(&mut self, records: &[TraceRecord]) {
+        let from = records.partition_point(|record| record.arrival < self.from);
+        self.fit.record_all(&records[from..]);
+    }
+
+    fn summary(&self) -> FitSummary {
+        self.fit.summary()
+    }
+
+    fn description(&self, about: DeviceInfo) -> Result<Table, Error> {
+        self.fit.description(about)
+    }
+
+    fn description_with_state(&self, about: DeviceInfo) -> Result<Table, Error> {
+        self.fit.description_with_state(about)
+    }
+
+    fn has_limits(&self, block_size: ByteSize) -> Result<bool, Error> {
+        self.fit.has_limits(block_size)
+    }
+
+    fn leave_out(&mut self, left_out: &LeftOut) {
+        self.fit.leave_out(left_out);
+    }
+
+    fn stop_by(&mut self, stop: &StopCheck) {
+        self.fit.stop_by(stop);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use seeklab_core::Seed;
+
+    use super::*;
+
+    /// Requests one at a time for 1,000 s, half of them writes, of which `times` gives the response time in us by its
+    /// number of a second, a factor between 0.5 and 1.5, and whether it is a write.
+    fn settling(times: impl Fn(u64, f64, bool) -> f64) -> Settling {
+        let (mut settling, mut stream) = (Settling::default(), Seed(3).stream("requests"));
+        for second in 0..1_000 {
+            for index in 0..10 {
+                let is_write = stream.chance(0.5);
+                let us = times(second, 0.5 + stream.unit(), is_write);
+                let arrival = Instant::ZERO + Duration::from_ms(1_000 * second + 100 * index);
+                let completion = Some(arrival + Duration::from_ns_f64(1e3 * us));
+                let op = if is_write { Operation::Write } else { Operation::Read };
+                settling.record(&TraceRecord {
+                    completion,
+                    ..TraceRecord::new(arrival, op, 8 * stream.below(1 << 30), 8)
+                });
+            }
+        }
+        settling
+    }
+
+    const ALL: Instant = Instant::from_ns(u64::MAX);
+    const HALF: Instant = Instant::from_ns(500_000_000_000);
+
+    #[test]
+    fn slow_start_of_all_operations_is_found_in_the_fitted_part_alone() {
+        let slow = |end| settling(move |second, factor, _| factor * if second < end { 900.0 } else { 300.0 });
+        let found = slow(100).warm_up(HALF).unwrap();
+        let end_s = (found.end - Instant::ZERO).as_s();
+        assert!((92.0..=108.0).contains(&end_s), "{end_s}");
+        assert_eq!(found.slower.len(), 2);
+        for (op, slower) in found.slower {
+            assert!((2.7..3.3).contains(&slower), "{op:?}: {slower}");
+        }
+        assert_eq!(slow(700).warm_up(HALF), None, "it began before the fitted part and ends behind it");
+        assert!(slow(300).warm_up(ALL).is_some());
+    }
+
+    #[test]
+    fn fast_start_and_slow_start_of_one_operation_are_properties_of_the_device() {
+        let fast = settling(|second, factor, _| factor * if second < 100 { 100.0 } else { 300.0 });
+        let writes = settling(|second, factor, is_write| match (second < 100, is_write) {
+            (true, true) => 900.0 * factor,
+            (true, false) => 250.0 * factor,
+            _ => 300.0 * factor,
+        });
+        for settling in [fast, writes, settling(|_, factor, _| 300.0 * factor)] {
+            assert_eq!(settling.warm_up(HALF), None);
+            assert_eq!(settling.warm_up(ALL), None);
+        }
+    }
+
+    #[test]
+    fn load_that_becomes_easier_is_no_warm_up() {
+        // Random requests, one at a time and four at once; then sequential ones, which take a tenth.
+        for queue in [1, 4] {
+            let (mut settling, mut stream) = (Settling::default(), Seed(5).stream("requests"));
+            for index in 0..20_000_u64 {
+                let is_easy = index > 5_000;
+                let group = if is_easy { index } else { index / queue * queue };
+                let arrival = Instant::ZERO + Duration::from_ms(10 * group);
+                let waits = if is_easy { 1 } else { 1 + index % queue };
+                let us = waits * if is_easy { 1_000 } else { 10_000 } + stream.below(500);
+                let lbn = if is_easy { 8 * index } else { 8 * stream.below(1 << 30) };
+                settling.record(&TraceRecord {
+                    completion: Some(arrival + Duration::from_us(us)),
+                    ..TraceRecord::new(arrival, Operation::Read, lbn, 8)
+                });
+            }
+            assert_eq!(settling.warm_up(ALL), None, "{queue}");
+        }
+    }
+
+    #[test]
+    fn memory_does_not_grow_with_the_trace() {
+        let mut settling = Settling::default();
+        for index in 0..2_000_000_u64 {
+            let arrival = Instant::from_ns(1_000 * index);
+            let completion = Some(arrival + Duration::from_us(50));
+            settling.record(&TraceRecord {
+                completion,
+                ..TraceRecord::new(arrival, Operation::Read, 8 * index, 8)
+            });
+        }
+        let kept: usize = settling.bins.iter().map(|bin| bin.kept.len()).sum();
+        assert!((KEPT * BINS / 4..=KEPT * BINS).contains(&kept), "{kept}");
+        assert_eq!(settling.bin_ns.count_ones(), 1);
+    }
+}
