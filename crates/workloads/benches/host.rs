@@ -4,14 +4,9 @@
 //! has events per CPU-second with a disk behind the host: statements of a program, steps of a recording, or transactions of an
 //! application.
 
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "a benchmark reads the clock and its arguments"
-)]
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads its arguments")]
 
-use std::fs;
-
+use rustix::time::{ClockId, clock_gettime};
 use seeklab_core::{
     Arrival, Breakdown, BufferOutcome, ByteSize, Completion, Duration, FaultSet, Instant, Limits, Outcome,
     Request, Seed, Workload, simulate,
@@ -62,9 +57,9 @@ fn main() {
     for (name, program) in PROGRAMS {
         let program = program.replace('N', &repetitions.to_string());
         let mut host = host(&format!("files.data.size=4GiB,processes.p.program={program}"));
-        let start_ns = cpu_ns();
+        let start_s = cpu_s();
         let requests = answer_at_once(&mut host);
-        let ns = (cpu_ns() - start_ns) as f64 / repetitions as f64;
+        let ns = 1e9 * (cpu_s() - start_s) / repetitions as f64;
         println!("{ns:6.1} ns per repetition, {requests} requests: {name}");
     }
     for (name, statements, line) in ON_A_DISK {
@@ -134,10 +129,10 @@ fn on_a_disk(name: &str, mut host: Host, events: u64) {
     let scheduler = "c-look".parse().expect("it is a scheduler");
     let mut disk = queue_before(disk, &scheduler, 1).expect("a disk takes a queue");
     let mut requests = 0_u64;
-    let start_ns = cpu_ns();
+    let start_s = cpu_s();
     simulate(&mut host, &mut disk, Limits::default(), |_| requests += 1)
         .expect("the disk takes every request");
-    let seconds = (cpu_ns() - start_ns) as f64 / 1e9;
+    let seconds = cpu_s() - start_s;
     println!(
         "{:6.2} M events per CPU-second, {events} events, {requests} requests: {name}",
         events as f64 / seconds / 1e6
@@ -145,9 +140,9 @@ fn on_a_disk(name: &str, mut host: Host, events: u64) {
 }
 
 /// CPU time of this thread so far: other work on the machine does not count.
-fn cpu_ns() -> u64 {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").expect("the kernel counts CPU time");
-    text.split(' ').next().and_then(|first| first.parse().ok()).expect("it begins with a number")
+fn cpu_s() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// Completes each request at its arrival. Returns the number of requests.
