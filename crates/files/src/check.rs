@@ -39,6 +39,32 @@ pub fn check_writable(path: &Path) -> Result<(), FileError> {
     }
 }
 
+/// Checks that `path` is a folder, or can become one with the folders above it. What is there stays as it is.
+///
+/// # Errors
+/// If `path` or a part of it is something else.
+pub fn check_folder(path: &Path) -> Result<(), FileError> {
+    let Some((part, metadata)) = path
+        .ancestors()
+        .filter(|part| !part.as_os_str().is_empty())
+        .find_map(|part| Some((part, fs::symlink_metadata(part).ok()?)))
+    else {
+        return Ok(());
+    };
+    let kind = match fs::metadata(part) {
+        Ok(followed) if followed.is_dir() => return Ok(()),
+        Ok(followed) if followed.is_file() => "a file",
+        Err(error) if error.kind() == ErrorKind::NotFound && metadata.is_symlink() => "a link to nothing",
+        Err(error) => return Err(FileError::io(path, "cannot be used", error)),
+        Ok(_) => "a device, pipe or socket",
+    };
+    let problem = match part == path {
+        true => format!("is {kind}, and must be a folder"),
+        false => format!("`{}` is {kind}, and must be a folder", part.display()),
+    };
+    Err(FileError::new(path, problem).with_hint("name a folder; one that is not there is made"))
+}
+
 /// Checks as [`check_writable`], and that the file is none of `inputs`, under any name.
 ///
 /// An input may be a folder of numbered files, or the base of their names; then the output is none of these.
@@ -145,6 +171,30 @@ mod tests {
         check(&absent, &format!("{name}/no/file: cannot be written, there is no folder `{name}/no`"));
         assert!(check_writable(&folder.path().join("file")).is_ok());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is made");
+    }
+
+    #[test]
+    fn folder_is_a_folder_or_can_be_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("file"), "").unwrap();
+        std::os::unix::fs::symlink(at("nowhere"), at("dangling")).unwrap();
+        std::os::unix::fs::symlink(folder.path(), at("link")).unwrap();
+        let refused = |path: &Path, expected: &str| {
+            assert_eq!(
+                check_folder(path).unwrap_err().to_string(),
+                format!("{}: {expected}", path.display())
+            );
+        };
+        refused(&at("file"), "is a file, and must be a folder");
+        let below = format!("`{}` is a file, and must be a folder", at("file").display());
+        refused(&at("file/run/1"), &below);
+        refused(&at("dangling"), "is a link to nothing, and must be a folder");
+        refused(Path::new("/dev/null"), "is a device, pipe or socket, and must be a folder");
+        for path in [at("new/run"), at("link/run"), folder.path().to_owned(), PathBuf::from("relative/run")] {
+            check_folder(&path).unwrap();
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "nothing is made");
     }
 
     #[test]

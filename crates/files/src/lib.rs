@@ -22,7 +22,7 @@ mod output;
 mod part;
 mod target;
 
-pub use check::{check_apart, check_distinct, check_rereadable, check_writable};
+pub use check::{check_apart, check_distinct, check_folder, check_rereadable, check_writable};
 pub use error::FileError;
 pub use fifo::{AwaitedReader, await_reader};
 pub use output::{OutputFile, write};

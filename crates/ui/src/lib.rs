@@ -30,6 +30,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use seeklab_lab::bench::BenchPage;
+use seeklab_lab::crates::files::check_folder;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 
@@ -71,7 +72,7 @@ workload = \"random,size=4KiB,read=100%,poisson=60/s\"
 /// then ends in order, and its results are saved.
 ///
 /// # Errors
-/// If the address cannot be listened on, the plan cannot be read, or the operating system refuses threads or sockets.
+/// If the folder of the runs cannot be one, the address cannot be listened on, the plan cannot be read, or the operating system refuses threads or sockets.
 pub fn serve(
     session: &Session,
     options: &UiOptions,
@@ -87,6 +88,7 @@ pub fn serve(
         }
         None => (FIRST_PLAN.to_owned(), PlanSource { folder: PathBuf::new() }),
     };
+    check_folder(&options.runs)?;
     let listener = listen(options.address)?;
     let bound = listener.local_addr()?;
     let token = Token::random()?;

@@ -133,6 +133,21 @@ fn folder_has_plan_figures_intervals_histograms_and_events() {
 }
 
 #[test]
+fn file_in_place_of_a_folder_is_refused_before_the_run() {
+    let bench = Bench::new();
+    bench.write("file", "mine");
+    let load = ["-w", "random,size=4KiB,read=100%,closed=1", "--requests", "10"];
+    for (folder, problem) in [("file", "is a file"), ("file/run", "`file` is a file")] {
+        // The target would be made first.
+        let run = bench.run(&[&["bench", "disk.img", "--create", "1MiB", "-o", folder], &load[..]].concat());
+        run.fails(&[&format!("error: {folder}: {problem}, and must be a folder"), "hint: name a folder"]);
+        assert!(!bench.path("disk.img").exists());
+    }
+    bench.run(&["bench", "ui", "--port", "0", "--runs", "file"]).fails(&["error: file: is a file"]);
+    assert_eq!(bench.read("file"), b"mine");
+}
+
+#[test]
 fn rerun_of_every_kind_of_run_gives_the_same_figures() {
     let bench = Bench::new();
     bench.write("plan.toml", PLAN);

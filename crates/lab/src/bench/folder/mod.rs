@@ -27,7 +27,7 @@ use seeklab_bench::target::TargetKind;
 use seeklab_bench::{Draining, Interval, Part};
 use seeklab_columnar::write_table;
 use seeklab_core::{Duration, Instant};
-use seeklab_files::{PartFile, check_writable, write};
+use seeklab_files::{PartFile, check_folder, check_writable, write};
 use serde_json::json;
 
 use super::counters;
@@ -96,6 +96,7 @@ struct CurrentPhase {
 /// # Errors
 /// If it holds another run, or cannot be written.
 pub(super) fn check(folder: &Path, is_fresh: bool) -> Result<bool, Failure> {
+    check_folder(folder)?;
     if let Some(part) = PartFile::existing(&folder.join(INTERVALS))?.filter(|part| part.is_written) {
         return Err(Failure::new(format!("{}: another run writes it", part.path.display()))
             .hint("name another folder, or wait for its end"));
