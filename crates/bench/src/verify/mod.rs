@@ -45,7 +45,7 @@ use finding::Shared;
 pub use finding::{Finding, Findings, FoundStamp, Kind};
 pub use ledger::LedgerError;
 use ledger::{Ledger, Shape};
-pub use pass::{Pass, PassOptions, RunState, verify_pass};
+pub use pass::{Pass, PassOptions, PassResults, RunState, verify_pass};
 pub use state::{StateError, StateFacts};
 use word::STREAMS_MAX;
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use seeklab_core::{Duration, Operation, Request, Status};
 use seeklab_emulator::clock::Wait;
@@ -48,6 +48,30 @@ pub struct Pass {
     pub is_stopped: bool,
 }
 
+/// Results of a pass so far, which can be read although its target does not return. Clones share them.
+#[derive(Debug, Clone)]
+pub struct PassResults {
+    shared: Arc<Shared>,
+    pass: Arc<Mutex<Pass>>,
+}
+
+impl PassResults {
+    /// Results of a pass over a target of that run, before it begins.
+    pub fn new(state: &RunState) -> Self {
+        Self { shared: Arc::new(Shared::new(state.streams.len())), pass: Arc::default() }
+    }
+
+    /// The results so far. Reads under way count among the required blocks.
+    pub fn pass(&self) -> Pass {
+        Pass { findings: self.shared.findings(), ..self.counts().clone() }
+    }
+
+    /// Everything but the findings.
+    fn counts(&self) -> MutexGuard<'_, Pass> {
+        self.pass.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// The state of a run, open to be checked.
 #[derive(Debug)]
 pub struct RunState {
@@ -78,7 +102,7 @@ impl RunState {
     }
 }
 
-/// Reads and checks every block of target `number` that `state` requires. `step` hears of blocks that were passed,
+/// Reads and checks every block of target `number` that `state` requires, and adds to `results`. `step` hears of blocks that were passed,
 /// also while the target does not answer, and returns false to stop.
 ///
 /// # Errors
@@ -90,6 +114,7 @@ pub fn verify_pass(
     (state, number): (&RunState, usize),
     (target, address): (Box<dyn Target>, &str),
     options: &PassOptions,
+    results: &PassResults,
     step: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Pass, TargetError> {
     let (_, ledger) = &state.targets[number];
@@ -105,10 +130,9 @@ pub fn verify_pass(
             "open it as in the run, with or without --buffered",
         ));
     }
-    let shared = Arc::new(Shared::new(state.streams.len()));
     let outstanding = options.outstanding.min(target.facts().outstanding_max).max(1);
     let place = CheckerPlace { target: number, ..CheckerPlace::default() };
-    let checker = Checker::new(Arc::clone(ledger), Arc::clone(&shared), place);
+    let checker = Checker::new(Arc::clone(ledger), Arc::clone(&results.shared), place);
     let target = target::attach(target, checker, false)?;
     let blocks_max = (u64::from(options.read_bytes) / shape.block_bytes).max(1);
     let mut reading = Reading {
@@ -117,12 +141,12 @@ pub fn verify_pass(
         again: VecDeque::new(),
         free: (0..outstanding).rev().collect(),
         under_way: vec![None; outstanding as usize],
-        pass: Pass::default(),
+        results,
         patience: options.patience,
     };
     reading.run()?;
     let is_stopped = reading.ranges.is_stopped;
-    Ok(Pass { findings: shared.findings(), is_stopped, ..reading.pass })
+    Ok(Pass { is_stopped, ..results.pass() })
 }
 
 /// Consecutive blocks.
@@ -182,7 +206,7 @@ struct Reading<'a> {
     again: VecDeque<Extent>,
     free: Vec<u32>,
     under_way: Vec<Option<Extent>>,
-    pass: Pass,
+    results: &'a PassResults,
     patience: Duration,
 }
 
@@ -234,7 +258,7 @@ impl Reading<'_> {
 
     fn fresh(&mut self) -> Option<Extent> {
         let extent = self.ranges.next()?;
-        self.pass.required_blocks += extent.blocks;
+        self.results.counts().required_blocks += extent.blocks;
         Some(extent)
     }
 
@@ -246,8 +270,9 @@ impl Reading<'_> {
         } else if blocks > 1 {
             self.again.extend((lbn..lbn + blocks).map(|lbn| Extent { lbn, blocks: 1 }));
         } else {
-            self.pass.unreadable_blocks += 1;
-            self.pass.first_unreadable = Some(self.pass.first_unreadable.map_or(lbn, |first| first.min(lbn)));
+            let mut pass = self.results.counts();
+            pass.unreadable_blocks += 1;
+            pass.first_unreadable = Some(pass.first_unreadable.map_or(lbn, |first| first.min(lbn)));
         }
     }
 }

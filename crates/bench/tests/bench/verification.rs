@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use seeklab_bench::target::Target;
 use seeklab_bench::verify::{
-    Findings, Kind, LedgerError, PassOptions, RunState, Verification, VerifiedLane, VerifiedTarget,
-    VerifyOptions, verify_pass,
+    Findings, Kind, LedgerError, PassOptions, PassResults, RunState, Verification, VerifiedLane,
+    VerifiedTarget, VerifyOptions, verify_pass,
 };
 use seeklab_bench::{Lane, Plan, Stream, StreamPlan, measure};
 use seeklab_core::{ByteSize, Duration};
@@ -350,9 +350,14 @@ fn killed_servers_are_no_findings_and_keep_what_was_flushed() {
     drop(verification);
     let opened = RunState::open(&state, true).unwrap();
     assert_eq!(opened.targets().next().unwrap().address, address);
-    let pass =
-        verify_pass((&opened, 0), (target(&address), &address), &PassOptions::default(), &mut |_| true)
-            .unwrap();
+    let pass = verify_pass(
+        (&opened, 0),
+        (target(&address), &address),
+        &PassOptions::default(),
+        &PassResults::new(&opened),
+        &mut |_| true,
+    )
+    .unwrap();
     // A write of a killed connection that was carried out late is named by a pass.
     assert!(pass.required_blocks > 1_000 && pass.unreadable_blocks == 0, "{pass:?}");
     assert_eq!(pass.findings.count(), 0, "{pass:?}");
@@ -393,7 +398,14 @@ fn pass_finds_what_was_lost_behind_a_flush_and_no_more() {
     drop(checked);
     let count = |acknowledged: bool| {
         let state = RunState::open(&state, acknowledged).unwrap();
-        verify_pass((&state, 0), (opened(), "it"), &PassOptions::default(), &mut |_| true).unwrap()
+        verify_pass(
+            (&state, 0),
+            (opened(), "it"),
+            &PassOptions::default(),
+            &PassResults::new(&state),
+            &mut |_| true,
+        )
+        .unwrap()
     };
     assert_eq!((count(false).required_blocks, count(false).findings.count()), (200, 0));
     assert_eq!((count(true).required_blocks, count(true).findings.count()), (400, 0));

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use seeklab_bench::target::{Target, TargetOptions, Transfer};
 use seeklab_bench::verify::{
-    Findings, Kind, PassOptions, RunState, Verification, VerifiedLane, VerifiedTarget, VerifyOptions,
-    verify_pass,
+    Findings, Kind, PassOptions, PassResults, RunState, Verification, VerifiedLane, VerifiedTarget,
+    VerifyOptions, verify_pass,
 };
 use seeklab_bench::{Lane, Measurement, Plan, Stream, StreamPlan, measure};
 use seeklab_core::{Duration, Operation, Request, Status};
@@ -327,8 +327,14 @@ fn state_of_several_streams_and_targets_is_checked_later() {
         assert_eq!((state.streams(), state.targets().len()), (&streams[..], 2));
         let facts = state.targets().nth(number).unwrap();
         assert_eq!((facts.address.as_str(), facts.has_flushed), (images[number].to_str().unwrap(), true));
-        verify_pass((&state, number), (file(&images[number]), "it"), &PassOptions::default(), &mut |_| true)
-            .unwrap()
+        verify_pass(
+            (&state, number),
+            (file(&images[number]), "it"),
+            &PassOptions::default(),
+            &PassResults::new(&state),
+            &mut |_| true,
+        )
+        .unwrap()
     };
     for (number, blocks) in [(0, 200), (1, 300)] {
         let pass = check(number);

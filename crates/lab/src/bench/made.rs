@@ -8,11 +8,14 @@ use std::path::PathBuf;
 use seeklab_bench::target::TargetKind;
 use seeklab_core::{ByteSize, Seed};
 
+use super::answer::{self, Patience, Unanswered};
 use crate::failure::Failure;
 use crate::session::Session;
 
 /// Bytes that are written at a time.
 const CHUNK_BYTES: usize = 1 << 20;
+/// Bytes that wait to be written back at most. Neither a flush nor the removal of the file can be interrupted, and both wait for them.
+const UNFLUSHED_MAX: u64 = 16 << 20;
 
 /// The file. It is removed when this is dropped.
 #[derive(Debug)]
@@ -24,10 +27,11 @@ pub(super) struct MadeFile {
 }
 
 impl MadeFile {
-    /// Makes a file of that size, filled with data that no compression makes smaller, and flushes it.
+    /// Makes a file of that size, filled with data that no compression makes smaller, and flushes it. An end by the caller does not wait for a file system
+    /// that does not answer.
     ///
     /// # Errors
-    /// A target that is no file, a file that is there already, or no space.
+    /// A target that is no file, a file that is there already, no space, or an end by the caller.
     pub(super) fn create(session: &Session, target: &str, size: ByteSize) -> Result<Self, Failure> {
         let (kind, address) = TargetKind::of(target);
         if !kind.is_of_kernel() {
@@ -35,10 +39,34 @@ impl MadeFile {
                 .hint("leave it out, or name a path, at which a file is made"));
         }
         let path = PathBuf::from(address);
-        let context =
-            |error: std::io::Error| Failure::from(error).context(format!("{address}: cannot be made"));
+        let work = {
+            let (session, path) = (session.clone(), path.clone());
+            move || {
+                let (made, file) = Self::open(&session, path)?;
+                let filled = made.fill(&session, file, size);
+                filled.map(|()| made).map_err(|failure| match session.stop().is_stopped() {
+                    true => Failure::check("interrupted while it was filled; it is removed"),
+                    false => failure,
+                })
+            }
+        };
+        let made = answer::within(Patience::UNTIL_STOPPED, session.stop(), work);
+        let made = made.unwrap_or_else(|unanswered| {
+            Err(match unanswered {
+                Unanswered::NoThread(error) => Failure::from(error).context("no thread can be started"),
+                Unanswered::Stopped | Unanswered::Late => {
+                    Failure::check("interrupted while it was filled, and its file system does not answer")
+                        .hint(format!("remove it if it is there then; {}", super::held_by_kernel()))
+                }
+            })
+        });
+        made.map_err(|failure| failure.context(path.display()))
+    }
+
+    /// Makes an empty file.
+    fn open(session: &Session, path: PathBuf) -> Result<(Self, File), Failure> {
         let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(|error| {
-            let failure = context(error);
+            let failure = Failure::from(error).context("cannot be made");
             if path.exists() {
                 failure.hint("leave out --create to measure the file that is there")
             } else {
@@ -46,9 +74,7 @@ impl MadeFile {
             }
         })?;
         let identity = identity(file.metadata());
-        let made = Self { path, identity, _held: session.hold() };
-        made.fill(session, file, size).map_err(|failure| failure.context(address))?;
-        Ok(made)
+        Ok((Self { path, identity, _held: session.hold() }, file))
     }
 
     fn fill(&self, session: &Session, mut file: File, size: ByteSize) -> Result<(), Failure> {
@@ -57,6 +83,7 @@ impl MadeFile {
         chunk.chunks_exact_mut(8).for_each(|word| word.copy_from_slice(&stream.bits().to_le_bytes()));
         let mut progress = session.working("making the file");
         let mut left = size.as_bytes();
+        let mut unflushed = 0;
         while left > 0 {
             session.check()?;
             let length = left.min(CHUNK_BYTES as u64);
@@ -64,6 +91,11 @@ impl MadeFile {
             chunk[..8].copy_from_slice(&left.to_le_bytes());
             file.write_all(&chunk[..length as usize])?;
             left -= length;
+            unflushed += length;
+            if unflushed >= UNFLUSHED_MAX {
+                file.sync_data()?;
+                unflushed = 0;
+            }
             progress.big_step()?;
         }
         file.sync_all()?;

@@ -1,15 +1,17 @@
 //! Checks targets against the state that a measurement with verification kept in a file.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use seeklab_bench::WriteData;
 use seeklab_bench::target::{Opening, Polling, TargetKind, TargetOptions};
-use seeklab_bench::verify::{Findings, Pass, PassOptions, RunState, StateFacts, verify_pass};
+use seeklab_bench::verify::{Findings, Pass, PassOptions, PassResults, RunState, StateFacts, verify_pass};
 use seeklab_emulator::clock::{Clock, Pacing};
 use seeklab_report::{Page, PageSection, PlainTable};
 use serde::Serialize;
 
+use super::answer::{self, Patience, Unanswered};
 use super::verification::{self, VerificationFigures, VerifiedNames};
 use crate::failure::Failure;
 use crate::output::{VERSION, counted};
@@ -94,7 +96,7 @@ pub struct StateCheckResult {
 /// # Errors
 /// If the state or a target cannot be opened, or a target fails as a whole.
 pub fn check_state(session: &Session, options: &StateCheckOptions) -> Result<StateCheckResult, Failure> {
-    let state = RunState::open(&options.state, options.acknowledged)?;
+    let state = Arc::new(RunState::open(&options.state, options.acknowledged)?);
     let facts: Vec<StateFacts> = state.targets().cloned().collect();
     if let Some(target) = options.target.as_ref().filter(|_| facts.len() > 1) {
         let problem = format!("--target {target}: the run had {} targets", facts.len());
@@ -104,10 +106,22 @@ pub fn check_state(session: &Session, options: &StateCheckOptions) -> Result<Sta
     }
     let (mut findings, mut total, mut target_states) =
         (Findings::default(), StateFigures::default(), Vec::new());
-    let (mut unreadable, mut is_stopped) = (None, false);
+    let (mut unreadable, mut unanswered, mut is_stopped) = (None, None, false);
     for (number, facts) in facts.iter().enumerate() {
         let target = options.target.clone().unwrap_or_else(|| facts.address.clone());
-        let pass = pass(session, options, (&state, number), &target)?;
+        let results = PassResults::new(&state);
+        let pass = match pass_until_stopped(session, options, (&state, number), &target, &results) {
+            Ok(pass) => pass?,
+            Err(Unanswered::NoThread(error)) => {
+                return Err(Failure::from(error).context("no thread can be started"));
+            }
+            Err(Unanswered::Stopped | Unanswered::Late) => {
+                let held = Failure::check(format!("interrupted, and `{target}` does not answer"));
+                let is_of_kernel = TargetKind::of(&target).0.is_of_kernel();
+                unanswered = Some(if is_of_kernel { held.hint(super::held_by_kernel()) } else { held });
+                Pass { is_stopped: true, ..results.pass() }
+            }
+        };
         let figures = StateFigures {
             issued_writes: facts.writes,
             flushed: facts.has_flushed,
@@ -155,7 +169,7 @@ pub fn check_state(session: &Session, options: &StateCheckOptions) -> Result<Sta
         verification: VerificationFigures::of(&findings, &names),
         notes,
     };
-    let stopped = is_stopped.then(Failure::interrupted);
+    let stopped = unanswered.or_else(|| is_stopped.then(Failure::interrupted));
     let failure = verification::failure(&figures.verification).or(unreadable).or(stopped);
     let page = page(&figures, session);
     Ok(StateCheckResult { figures, page, failure })
@@ -172,12 +186,27 @@ impl StateFigures {
     }
 }
 
+/// Checks a target as [`pass`], on a thread of its own: what an end by the caller finds in a system call that hangs, is left there.
+fn pass_until_stopped(
+    session: &Session,
+    options: &StateCheckOptions,
+    (state, number): (&Arc<RunState>, usize),
+    target: &str,
+    results: &PassResults,
+) -> Result<Result<Pass, Failure>, Unanswered> {
+    let (session_of_pass, options, state) = (session.clone(), options.clone(), Arc::clone(state));
+    let (target, results) = (target.to_owned(), results.clone());
+    let work = move || pass(&session_of_pass, &options, (&state, number), &target, &results);
+    answer::within(Patience::UNTIL_STOPPED, session.stop(), work)
+}
+
 /// Opens a target of the run at an address, and checks its blocks.
 fn pass(
     session: &Session,
     options: &StateCheckOptions,
     state: (&RunState, usize),
     target: &str,
+    results: &PassResults,
 ) -> Result<Pass, Failure> {
     let (kind, address) = TargetKind::of(target);
     let pass_options = PassOptions { acknowledged: options.acknowledged, ..PassOptions::default() };
@@ -208,7 +237,8 @@ fn pass(
     let most = most.and_then(|most| u32::try_from(most).ok()).unwrap_or(u32::MAX);
     let pass_options = PassOptions { read_bytes: pass_options.read_bytes.min(most), ..pass_options };
     let mut progress = session.working("checking the target");
-    Ok(verify_pass(state, (opened, target), &pass_options, &mut |_| progress.big_step().is_ok())?)
+    let step = &mut |_| progress.big_step().is_ok();
+    Ok(verify_pass(state, (opened, target), &pass_options, results, step)?)
 }
 
 fn page(figures: &StateCheckFigures, session: &Session) -> Page {

@@ -13,7 +13,7 @@ use seeklab_core::statistics::Distribution;
 use seeklab_core::{ByteSize, Coverage, Instant, Seed};
 use seeklab_emulator::clock::{Clock, Pacing};
 
-use super::answer::{self, Unanswered};
+use super::answer::{self, Patience, Unanswered};
 use super::load::Load;
 use super::made::MadeFile;
 use super::options::{BenchOptions, ExpectedDevice, StreamOptions, TargetChoice};
@@ -39,6 +39,7 @@ impl MeasuredTargets {
     /// Drops the targets, which a target that does not answer can delay without limit: at most for `patience`, then on a thread
     /// of its own. Returns true if they are closed.
     pub fn close(self, patience: Duration) -> bool {
+        let patience = Patience { limit: patience, after_stop: patience };
         answer::within(patience, &Stop::new(), move || drop(self)).is_ok()
     }
 }
@@ -241,10 +242,10 @@ pub(super) fn answered<T: Send + 'static>(
     address: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
-    answer::within(answer::LIMIT, stop, work).map_err(|unanswered| match unanswered {
+    answer::within(Patience::OPENING, stop, work).map_err(|unanswered| match unanswered {
         Unanswered::Stopped => Failure::interrupted(),
         Unanswered::Late => {
-            let limit_s = answer::LIMIT.as_secs();
+            let limit_s = Patience::OPENING.limit.as_secs();
             let problem = format!("`{address}`: does not answer, and was given {limit_s} s to be opened");
             Failure::new(problem).hint(format!(
                 "the kernel may hold process {} until the target answers or goes",
