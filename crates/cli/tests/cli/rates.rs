@@ -148,6 +148,25 @@ fn search_on_a_target_whose_requests_fail_ends_when_the_target_is_idle() {
     }
 }
 
+#[test]
+fn search_ends_with_the_first_trial_in_which_no_request_succeeds_or_arrives() {
+    let bench = Bench::new();
+    let search = |load: &str, rest: &[&str]| {
+        let line = ["bench", "model:constant", "-w", load, "--find-rate", "response_mean_ms<=20"];
+        let run = bench.run(&[&line[..], rest].concat());
+        assert_eq!(run.stderr.matches("trial at").count(), 1, "{}", run.stderr);
+        run
+    };
+    let load = "random,read=100%,size=4KiB,poisson=40/s";
+    let faulty = ["--requests", "2000", "--fault", "medium_error,probability=100%"];
+    search(load, &faulty)
+        .misses(&["2000 requests failed or never came, and none succeeded at 40 requests", "--timeout"]);
+    let late = ["--requests", "2000", "--timeout", "1ms"];
+    search(load, &late).misses(&["and none succeeded at 40 requests"]);
+    let rare = "random,read=100%,size=4KiB,constant=0.1/s,requests=5";
+    search(rare, &["--duration", "1s"]).misses(&["no request arrived at 0.1 requests per second"]);
+}
+
 /// Points of the first series of that name in a page.
 fn points_of(page: &str, name: &str) -> Vec<[f64; 2]> {
     let (_, series) = page.split_once(&format!("\"name\":\"{name}\"")).unwrap();

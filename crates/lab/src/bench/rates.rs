@@ -207,14 +207,25 @@ fn value_in(bound: Bound, load: &LoadFigures) -> Option<f64> {
     }
 }
 
+/// Reason for which a search ends without a rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SearchEnd {
+    /// The trial did not hold although the target was idle nearly always.
+    Idle,
+    /// Requests arrived, and none was carried out.
+    NoSuccess,
+    /// No request arrived.
+    NoArrival,
+}
+
 /// Looks for the highest rate at which a bound holds.
 pub(super) struct RateSearch {
     bound: Bound,
     next: f64,
     holds: Option<f64>,
     exceeded: Option<f64>,
-    /// True if the last trial did not hold although the target was idle nearly always.
-    is_unmet: bool,
+    /// Reason for which no lower rate than that of the last trial holds.
+    end: Option<SearchEnd>,
     trials: Vec<TrialFigures>,
 }
 
@@ -237,7 +248,7 @@ impl RateSearch {
             ))
             .hint("measure again at the rate that it finds"));
         }
-        Ok(Self { bound, next, holds: None, exceeded: None, is_unmet: false, trials: Vec::new() })
+        Ok(Self { bound, next, holds: None, exceeded: None, end: None, trials: Vec::new() })
     }
 
     /// The options of the next trial, or of the rate that was found.
@@ -248,23 +259,8 @@ impl RateSearch {
             Failure::check(problem)
                 .hint("check the bound, or let more requests arrive with --duration or --requests")
         };
-        if let Some(trial) = self.trials.last().filter(|_| self.is_unmet) {
-            let (found, hint) = match trial.value {
-                Some(value) if trial.missing_requests == 0 => (
-                    format!("{} is {value:.3}", self.bound.figure()),
-                    "a lower rate changes little: choose a wider bound",
-                ),
-                _ => (
-                    format!("{} failed or never came", counted(trial.missing_requests as usize, "request")),
-                    "errors do not depend on the rate: send failed requests again (--retries), or mend the target",
-                ),
-            };
-            let (bound, rate) = (self.bound, trial.arrivals_per_s);
-            let problem = format!(
-                "--find-rate {bound}: {found} at {rate} requests per second, and the target is idle then{}",
-                self.trial_lines()
-            );
-            return Err(Failure::check(problem).hint(hint));
+        if let Some((trial, end)) = self.trials.last().zip(self.end) {
+            return Err(self.ended(trial, end));
         }
         let name = options.phases[0].name.clone();
         let phase = at_rate(&options.phases[0], name, self.next).ok_or_else(out_of_range)?;
@@ -272,6 +268,35 @@ impl RateSearch {
             return Err(out_of_range());
         }
         Ok(BenchOptions { phases: vec![phase], ..options.clone() })
+    }
+
+    /// The failure of a search without a rate.
+    fn ended(&self, trial: &TrialFigures, end: SearchEnd) -> Failure {
+        let missing = counted(trial.missing_requests as usize, "request");
+        let errors = "errors do not depend on the rate";
+        let (found, hint) = match (end, trial.value) {
+            (SearchEnd::NoSuccess, _) => (
+                format!("{missing} failed or never came, and none succeeded"),
+                format!("{errors}: mend the target, or give requests more time (--timeout)"),
+            ),
+            (SearchEnd::NoArrival, _) => (
+                "no request arrived".to_owned(),
+                "let more requests arrive: begin with a higher rate, or with a longer --duration".to_owned(),
+            ),
+            (SearchEnd::Idle, Some(value)) if trial.missing_requests == 0 => (
+                format!("{} is {value:.3}", self.bound.figure()),
+                "a lower rate changes little: choose a wider bound".to_owned(),
+            ),
+            (SearchEnd::Idle, _) => (
+                format!("{missing} failed or never came"),
+                format!("{errors}: send failed requests again (--retries), or mend the target"),
+            ),
+        };
+        let (bound, rate) = (self.bound, trial.arrivals_per_s);
+        let idle = if end == SearchEnd::Idle { ", and the target is idle then" } else { "" };
+        let problem =
+            format!("--find-rate {bound}: {found} at {rate} requests per second{idle}{}", self.trial_lines());
+        Failure::check(problem).hint(hint)
     }
 
     /// A line for each trial, behind the message of a search that found no rate.
@@ -299,7 +324,12 @@ impl RateSearch {
         }
         let is_idle = load.outstanding_mean.is_some_and(|mean| mean <= IDLE_OUTSTANDING);
         let is_exceeded = value.is_some() && self.bound.figure() != "outstanding_mean";
-        self.is_unmet = is_idle && !holds && (missing > 0 || is_exceeded);
+        self.end = match (self.holds, load.requests) {
+            (None, 0) if missing > 0 => Some(SearchEnd::NoSuccess),
+            (None, 0) => Some(SearchEnd::NoArrival),
+            _ if is_idle && !holds && (missing > 0 || is_exceeded) => Some(SearchEnd::Idle),
+            _ => None,
+        };
         match (self.holds, self.exceeded) {
             (Some(low), Some(high)) if 100.0 * (high - low) <= WIDTH_PCT * low => {
                 self.next = low;
