@@ -16,6 +16,8 @@ use std::collections::VecDeque;
 
 use seeklab_core::{Arrival, Completion, Instant, Reclassification, Request, Workload};
 
+use crate::records::NextRow;
+
 /// A request that has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Arrived {
@@ -146,6 +148,16 @@ impl Arrivals {
         match self.next {
             Next::At(at) => Some(at),
             Next::Completion | Next::Finished => None,
+        }
+    }
+
+    /// The arrival of the next request, if no completion comes before.
+    pub(crate) fn next_arrival(&self) -> NextRow {
+        match (self.queue.front(), self.next) {
+            (Some(arrived), _) => NextRow::At(arrived.intended),
+            (None, Next::At(at)) if self.workload.announces_requests() => NextRow::At(at),
+            (None, Next::At(at)) => NextRow::From(at),
+            (None, Next::Completion | Next::Finished) => NextRow::Unknown,
         }
     }
 

@@ -92,8 +92,8 @@ pub(crate) enum Message {
     Part(usize, u64, Box<Part>),
     /// Requests that the worker waits for behind the end of its arrivals.
     Draining(usize, Draining),
-    /// Requests that have ended, in order of arrival.
-    Rows(usize, Vec<TraceRecord>),
+    /// Requests that have ended, in order of arrival, and the time before which no others arrive, if it is known.
+    Rows(usize, Vec<TraceRecord>, Option<Instant>),
     /// The worker has ended.
     End(usize, Box<WorkerEnd>),
 }
@@ -357,9 +357,9 @@ impl Collector<'_> {
         match message {
             Message::Part(worker, index, part) => self.take_part(worker, index, &part),
             Message::Draining(worker, draining) => self.take_draining(worker, draining),
-            Message::Rows(worker, rows) => {
+            Message::Rows(worker, rows, from) => {
                 let listener = &mut *self.listener;
-                self.merger.push(worker, rows, &mut |row| listener.row(row));
+                self.merger.push(worker, (rows, from), &mut |row| listener.row(row));
             }
             Message::End(worker, end) => {
                 let listener = &mut *self.listener;

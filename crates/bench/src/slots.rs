@@ -20,6 +20,13 @@ pub(crate) struct Attempt {
     pub(crate) row: u64,
 }
 
+impl Attempt {
+    /// Time at which it arrived, in the trace.
+    pub(crate) const fn arrival(&self) -> Instant {
+        if self.number > 1 { self.due } else { self.intended }
+    }
+}
+
 /// State of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {

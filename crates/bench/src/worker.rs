@@ -24,7 +24,7 @@ use crate::error::TargetError;
 use crate::measurement::{Draining, Unfinished};
 use crate::part::Part;
 use crate::plan::{Late, Plan, Ramp, StreamPlan};
-use crate::records::Records;
+use crate::records::{NextRow, Records};
 use crate::run::{Message, Outlet, Shared};
 use crate::slots::{Attempt, Slots};
 use crate::target::{Ended, Target, Transfer};
@@ -212,9 +212,7 @@ impl<'a> Worker<'a> {
         loop {
             let now = self.target.now();
             self.roll(now);
-            if let Some(records) = self.records.as_mut().filter(|_| !self.plan.is_virtual) {
-                records.hand_over_old(now);
-            }
+            self.hand_over_rows(now);
             self.end_if_due(now)?;
             self.give_up_late(now);
             self.arrivals.advance(now);
@@ -615,6 +613,27 @@ impl<'a> Worker<'a> {
         self.arrivals.completed(&completion(attempt, completed, status, good_blocks));
     }
 
+    /// Hands over rows that have waited for long, in real time: a trace has them if this process is killed.
+    fn hand_over_rows(&mut self, now: Instant) {
+        let Some(records) = self.records.as_mut().filter(|of| !self.plan.is_virtual && of.is_due(now)) else {
+            return;
+        };
+        let number = records.next();
+        let under_way =
+            self.slots.held().find(|(_, is_given_up, attempt)| !is_given_up && attempt.row == number);
+        let retry = self.retries.front().map(|retry| retry.due);
+        let next = match under_way {
+            Some((.., attempt)) => NextRow::At(attempt.arrival()),
+            None => match (self.arrivals.next_arrival(), retry) {
+                (next, None) => next,
+                (NextRow::At(next), Some(retry)) => NextRow::At(next.min(retry)),
+                (NextRow::From(next), Some(retry)) => NextRow::From(next.min(retry)),
+                (NextRow::Unknown, Some(retry)) => NextRow::At(retry),
+            },
+        };
+        records.hand_over_old(now, next);
+    }
+
     fn write_row(
         &mut self,
         attempt: &Attempt,
@@ -623,8 +642,7 @@ impl<'a> Worker<'a> {
         good_blocks: Option<u32>,
     ) {
         let Some(records) = &mut self.records else { return };
-        let Attempt { request, intended, due, number, issued, row } = *attempt;
-        let arrival = if number > 1 { due } else { intended };
+        let Attempt { request, issued, row, .. } = *attempt;
         let record = TraceRecord {
             issue: Some(issued),
             start: Some(issued),
@@ -636,7 +654,7 @@ impl<'a> Worker<'a> {
             priority: request.priority,
             status,
             good_blocks,
-            ..TraceRecord::new(arrival, request.op, request.lbn, request.blocks)
+            ..TraceRecord::new(attempt.arrival(), request.op, request.lbn, request.blocks)
         };
         records.push(row, record);
     }

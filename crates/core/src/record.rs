@@ -217,10 +217,28 @@ impl ArrivalOrder {
     /// Hands on the one before `record`, which waits in its place.
     fn hand_on(&mut self, record: TraceRecord, emit: &mut impl FnMut(&TraceRecord)) {
         if let Some(before) = &mut self.before {
-            before.think_until(&record);
+            before.think_until(record.arrival);
             emit(before);
         }
         self.before = Some(record);
+    }
+
+    /// Number of the first record that was not taken, which follows all that are in order.
+    pub const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Arrival of the last that is in order and waits for the arrival of the next.
+    pub fn last_arrival(&self) -> Option<Instant> {
+        self.before.as_ref().map(|record| record.arrival)
+    }
+
+    /// Hands on all that are in order, because the record of request [`next`](Self::next) is known to arrive at `arrival`.
+    pub fn next_arrives(&mut self, arrival: Instant, mut emit: impl FnMut(&TraceRecord)) {
+        if let Some(mut before) = self.before.take() {
+            before.think_until(arrival);
+            emit(&before);
+        }
     }
 
     /// Hands on what is left: the last, and whatever waits behind a request that never completed.
@@ -234,9 +252,9 @@ impl ArrivalOrder {
 
 impl TraceRecord {
     /// Notes the think time to the arrival of `next`, if that came after this completion and it is not known.
-    fn think_until(&mut self, next: &Self) {
-        let completion = self.completion.filter(|completion| *completion <= next.arrival);
-        let think = completion.map(|completion| next.arrival.saturating_since(completion));
+    fn think_until(&mut self, next: Instant) {
+        let completion = self.completion.filter(|completion| *completion <= next);
+        let think = completion.map(|completion| next.saturating_since(completion));
         self.think = self.think.or(think);
     }
 }
@@ -262,6 +280,25 @@ mod tests {
         assert_eq!(arrivals, [5, 10, 60]);
         let think = |index: usize| seen[index].think.map(Duration::as_ns);
         assert_eq!((think(0), think(1), think(2)), (None, Some(40), None));
+    }
+
+    #[test]
+    fn record_whose_next_arrival_is_announced_waits_for_it_no_longer() {
+        let record = |arrival, completion| TraceRecord {
+            completion: Some(Instant::from_ns(completion)),
+            ..TraceRecord::new(Instant::from_ns(arrival), Operation::Read, arrival, 1)
+        };
+        let mut seen = Vec::new();
+        let mut order = ArrivalOrder::default();
+        order.push(0, record(5, 30), |record| seen.push(*record));
+        assert_eq!((order.next(), seen.len()), (1, 0));
+        order.next_arrives(Instant::from_ns(70), |record| seen.push(*record));
+        order.next_arrives(Instant::from_ns(70), |record| seen.push(*record));
+        order.push(1, record(70, 90), |record| seen.push(*record));
+        order.finish(|record| seen.push(*record));
+        let seen: Vec<_> =
+            seen.iter().map(|record| (record.arrival.as_ns(), record.think.map(Duration::as_ns))).collect();
+        assert_eq!(seen, [(5, Some(40)), (70, None)]);
     }
 
     #[test]

@@ -38,6 +38,12 @@ pub trait Workload {
     fn heeds_completions(&self) -> bool {
         true
     }
+
+    /// Returns true if a request arrives at each time that was announced as [`Arrival::At`], unless a completion comes before. An
+    /// announced time is otherwise the earliest at which one can arrive.
+    fn announces_requests(&self) -> bool {
+        false
+    }
 }
 
 impl<W: Workload + ?Sized> Workload for &mut W {
@@ -50,6 +56,9 @@ impl<W: Workload + ?Sized> Workload for &mut W {
     fn heeds_completions(&self) -> bool {
         (**self).heeds_completions()
     }
+    fn announces_requests(&self) -> bool {
+        (**self).announces_requests()
+    }
 }
 
 impl<W: Workload + ?Sized> Workload for Box<W> {
@@ -61,5 +70,8 @@ impl<W: Workload + ?Sized> Workload for Box<W> {
     }
     fn heeds_completions(&self) -> bool {
         (**self).heeds_completions()
+    }
+    fn announces_requests(&self) -> bool {
+        (**self).announces_requests()
     }
 }

@@ -197,6 +197,17 @@ fn device_that_does_not_answer_before_the_run_ends_with_the_first_interrupt() {
     let target = served.place.as_str();
     let load = "random,size=4KiB,read=0%,closed=1";
     let run = Measured::start(&bench, &[target, "-w", load, "--duration", "60s", "--destroy", target]);
+    let measuring = is_held(&run);
+    run.child.signal(Signal::INT);
+    let (code, printed, errors) = run.end();
+    assert_eq!((code, printed.as_str()), (1, ""), "{errors}");
+    assert!(errors.contains("error: interrupted"), "{errors}");
+    // A buffered read of a device that does not answer ends with its process.
+    until(|| if is_there(measuring) { Err(format!("process {measuring} stays")) } else { Ok(()) });
+}
+
+/// Waits until the kernel holds a thread of the process that measures in a wait that no signal ends.
+fn is_held(run: &Measured) -> u32 {
     let measuring = run.measuring();
     until(|| {
         let threads = fs::read_dir(format!("/proc/{measuring}/task")).unwrap().flatten();
@@ -204,11 +215,51 @@ fn device_that_does_not_answer_before_the_run_ends_with_the_first_interrupt() {
         let is_held = stats.into_iter().any(|stat| stat.contains("(target) D"));
         if is_held { Ok(()) } else { Err("nothing waits for the device".to_owned()) }
     });
+    measuring
+}
+
+#[test]
+fn check_of_a_device_that_stands_still_ends_with_the_first_interrupt() {
+    if !can_mount("check of a device without an answer", &["losetup"]) {
+        return;
+    }
+    let (bench, served) = (Bench::new(), Served::block(&["immediate", "--size", "16MiB"]));
+    let target = format!("psync:{}", served.place);
+    let load = "sequential,size=4KiB,read=0%,closed=1,flush_every=100";
+    let run = ["bench", &target, "-w", load, "--requests", "2000", "--verify", "--state", "state"];
+    bench.run(&[&run[..], &["--destroy", &target]].concat()).done();
+    served.child.signal(Signal::STOP);
+    let run = Measured::start(&bench, &["verify", "state", "--json"]);
+    let measuring = is_held(&run);
+    run.child.signal(Signal::INT);
+    let (code, printed, errors) = run.end();
+    assert_eq!(code, 1, "{errors}");
+    assert!(errors.contains(&format!("error: interrupted, and `{target}` does not answer")), "{errors}");
+    let figures: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!((&figures["stopped"], &figures["issued_writes"]), (&true.into(), &1981.into()), "{figures}");
+    served.child.signal(Signal::CONT);
+    until(|| if is_there(measuring) { Err(format!("process {measuring} stays")) } else { Ok(()) });
+}
+
+#[test]
+fn file_that_is_made_on_a_frozen_file_system_ends_with_the_first_interrupt() {
+    if !can_mount("file on a frozen file system", &["losetup", "mkfs.ext4", "fsfreeze"]) {
+        return;
+    }
+    let (mounted, bench) = (Mounted::new("made"), Bench::new());
+    let file = mounted.place().join("disk.img");
+    let target = file.to_str().unwrap();
+    mounted.freeze();
+    let load = "random,size=4KiB,read=100%,closed=1";
+    let run = Measured::start(&bench, &[target, "--create", "1MiB", "-w", load, "--duration", "60s"]);
+    let measuring = is_held(&run);
     run.child.signal(Signal::INT);
     let (code, printed, errors) = run.end();
     assert_eq!((code, printed.as_str()), (1, ""), "{errors}");
-    assert!(errors.contains("error: interrupted"), "{errors}");
-    // A buffered read of a device that does not answer ends with its process.
+    let expected = format!("error: {target}: interrupted while it was filled, and its file system does not");
+    assert!(errors.contains(&expected), "{errors}");
+    assert_eq!(left_behind(&errors), measuring);
+    mounted.thaw();
     until(|| if is_there(measuring) { Err(format!("process {measuring} stays")) } else { Ok(()) });
 }
 
@@ -287,6 +338,38 @@ fn trace_of_a_killed_measurement_has_the_requests_so_far() {
             rows.lines().filter(|line| line.starts_with(|of: char| of.is_ascii_digit())).collect();
         assert!(rows.len() > 30, "{place:?}: {} rows", rows.len());
     }
+}
+
+#[test]
+fn trace_of_a_killed_measurement_waits_for_no_stream_whose_next_request_is_far() {
+    let bench = Bench::new();
+    bench.write("there.img", vec![7; 1 << 20]);
+    let stream = |name: &str, load: &str| {
+        format!("[[phases.streams]]\nname = \"{name}\"\nworkload = \"random,size=4KiB,read=100%,{load}\"\n")
+    };
+    let plan = "[targets.file]\naddress = \"psync:there.img\"\nbuffered = true\n\
+                [[phases]]\nduration = \"60s\"\n"
+        .to_owned()
+        + &stream("rare", "constant=0.01/s")
+        + &stream("slow", "closed=1,think=100s")
+        + &stream("busy", "poisson=100/s");
+    bench.write("plan.toml", plan.replace("\nname = ", "\ntarget = \"file\"\nname = "));
+    let mut run = Measured::start(&bench, &["plan.toml", "--record", "t.parquet", "--interval", "0s"]);
+    until(|| match fs::metadata(bench.path("t.parquet.part")) {
+        Ok(of) if of.len() > 3_000 => Ok(()),
+        found => Err(format!("no rows are saved: {found:?}")),
+    });
+    let measuring = run.measuring();
+    kill_process(Pid::from_raw(measuring as i32).unwrap(), Signal::KILL).unwrap();
+    run.child.0.wait().unwrap();
+    until(|| if is_there(measuring) { Err(format!("process {measuring} stays")) } else { Ok(()) });
+    bench.run(&["trace", "convert", "t.parquet.part", "t.csv"]).done();
+    let rows = String::from_utf8(bench.read("t.csv")).unwrap();
+    let rows: Vec<&str> =
+        rows.lines().filter(|line| line.starts_with(|of: char| of.is_ascii_digit())).collect();
+    assert!(rows.len() > 30, "{} rows", rows.len());
+    let arrival = |row: &&str| row.split(',').next().unwrap().parse::<u64>().unwrap();
+    assert!(rows.is_sorted_by_key(arrival), "{rows:?}");
 }
 
 #[test]

@@ -36,4 +36,8 @@ impl Workload for Displaced {
     fn heeds_completions(&self) -> bool {
         self.workload.heeds_completions()
     }
+
+    fn announces_requests(&self) -> bool {
+        self.workload.announces_requests()
+    }
 }

@@ -422,4 +422,8 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Workload for Replayed<
     fn heeds_completions(&self) -> bool {
         self.replay.heeds_completions()
     }
+
+    fn announces_requests(&self) -> bool {
+        self.replay.announces_requests()
+    }
 }

@@ -484,6 +484,10 @@ where
     }
 
     /// Once the next arrival is known, no completion changes it. A change of class may come before that.
+    fn announces_requests(&self) -> bool {
+        self.changes.is_empty()
+    }
+
     fn heeds_completions(&self) -> bool {
         match self.pace {
             Pace::Open { .. } => false,

@@ -209,4 +209,8 @@ impl Workload for Synthetic {
             population.completed(completion.completed, completion.request.initiator, stream);
         }
     }
+
+    fn announces_requests(&self) -> bool {
+        true
+    }
 }

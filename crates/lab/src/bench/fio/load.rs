@@ -278,6 +278,10 @@ impl Workload for FioWorkload {
         }
     }
 
+    fn announces_requests(&self) -> bool {
+        true
+    }
+
     fn heeds_completions(&self) -> bool {
         matches!(self.load.arrivals, FioArrivals::Closed { .. })
     }
