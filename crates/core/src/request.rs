@@ -45,6 +45,7 @@ impl Operation {
     }
 
     /// Returns true if the operation addresses blocks (all but flush do).
+    #[inline]
     pub const fn addresses_blocks(self) -> bool {
         !matches!(self, Self::Flush)
     }

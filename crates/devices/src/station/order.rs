@@ -51,16 +51,13 @@ pub struct Line {
 const BANDS: [u64; 8] = [1, 16, 64, 256, 1 << 10, 1 << 12, 1 << 14, 1 << 16];
 
 impl Line {
-    /// All that are tried; those with reads first only if `with_reads_first`.
-    pub fn all(with_reads_first: bool) -> impl Iterator<Item = Self> {
-        let precedences = if with_reads_first { &[false, true][..] } else { &[false] };
-        precedences.iter().flat_map(|reads_first| {
-            let line = |order, band_blocks| Self { order, band_blocks, reads_first: *reads_first };
-            let banded = move |order| BANDS.into_iter().map(move |band_blocks| line(order, band_blocks));
-            [line(Order::Fcfs, 1)]
-                .into_iter()
-                .chain([Order::Nearest, Order::Ascending].into_iter().flat_map(banded))
-        })
+    /// All that are tried without reads first; each is also tried with reads first.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let line = |order, band_blocks| Self { order, band_blocks, reads_first: false };
+        let banded = move |order| BANDS.into_iter().map(move |band_blocks| line(order, band_blocks));
+        [line(Order::Fcfs, 1)]
+            .into_iter()
+            .chain([Order::Nearest, Order::Ascending].into_iter().flat_map(banded))
     }
 
     /// Description for messages.
@@ -78,35 +75,49 @@ impl Line {
         matches!(self.order, Order::Fcfs) && !self.reads_first
     }
 
-    /// Returns the key of a request. The request with the least key comes first; at equal keys the first
+    /// Returns the keys of requests. The request with the least key comes first; at equal keys the first
     /// that arrived.
-    fn key(self, asked: &StationRequest, last_end: u64) -> Key {
-        let band = |block: u64| block / self.band_blocks;
-        let is_behind = self.reads_first && asked.op != Operation::Read;
-        let place = match self.order {
-            _ if !asked.op.addresses_blocks() => 0,
-            Order::Fcfs => 0,
-            Order::Nearest => band(asked.lbn).abs_diff(band(last_end)),
-            Order::Ascending => band(asked.lbn).wrapping_sub(band(last_end)),
-        };
-        (is_behind, place)
+    fn keys(self, last_end: u64) -> impl Fn(&StationRequest) -> Key {
+        let distance = self.distances(last_end);
+        move |asked| (self.reads_first && asked.op != Operation::Read, distance(asked))
     }
 
-    /// Returns the number of waiting requests, given in order of arrival, that come before the one at
-    /// `place`.
-    pub fn rank<'a>(
+    /// Returns the distances of requests in the order.
+    fn distances(self, last_end: u64) -> impl Fn(&StationRequest) -> u64 {
+        // Bands that are tried are powers of two, which need no division.
+        let shift = self.band_blocks.trailing_zeros();
+        let is_power = self.band_blocks >> shift == 1;
+        let band = move |block: u64| if is_power { block >> shift } else { block / self.band_blocks };
+        let head = band(last_end);
+        move |asked| match self.order {
+            _ if !asked.op.addresses_blocks() => 0,
+            Order::Fcfs => 0,
+            Order::Nearest => band(asked.lbn).abs_diff(head),
+            Order::Ascending => band(asked.lbn).wrapping_sub(head),
+        }
+    }
+
+    /// Returns the numbers of waiting requests, given in order of arrival, that come before the one at `place`: under this line, and
+    /// under the same line with reads first.
+    pub fn ranks<'a>(
         self,
         waiting: impl ExactSizeIterator<Item = &'a StationRequest>,
         place: usize,
         own: &StationRequest,
         last_end: u64,
-    ) -> usize {
-        if self.is_arrival() {
-            return place;
+    ) -> [usize; 2] {
+        let own_is_read = own.op == Operation::Read;
+        let distance = self.distances(last_end);
+        let own = (distance(own), place);
+        // All reads; reads that are nearer; others that are nearer.
+        let (mut reads, mut nearer) = (0, [0; 2]);
+        for (at, asked) in waiting.enumerate() {
+            let is_read = asked.op == Operation::Read;
+            reads += usize::from(is_read);
+            nearer[usize::from(is_read)] += usize::from((distance(asked), at) < own);
         }
-        let own = self.key(own, last_end);
-        let keys = waiting.enumerate().map(|(at, asked)| (self.key(asked, last_end), at));
-        keys.filter(|(key, at)| (*key, *at) < (own, place)).count()
+        let [others, nearer_reads] = nearer;
+        [others + nearer_reads, if own_is_read { nearer_reads } else { reads + others }]
     }
 
     /// The place of the one that so many of those that wait come before; there are more than `rank`.
@@ -120,7 +131,8 @@ impl Line {
         if self.is_arrival() {
             return rank;
         }
-        let keys = waiting.enumerate().map(|(at, asked)| (self.key(asked, last_end), at as u32));
+        let key = self.keys(last_end);
+        let keys = waiting.enumerate().map(|(at, asked)| (key(asked), at as u32));
         if rank == 0 {
             return keys.min().map_or(0, |(_, at)| at as usize);
         }
@@ -154,24 +166,32 @@ mod tests {
             assert_eq!(line.place(waiting.iter(), 0, 100, &mut scratch), first, "{line:?}");
             for rank in 0..waiting.len() {
                 let place = line.place(waiting.iter(), rank, 100, &mut scratch);
-                assert_eq!(line.rank(waiting.iter(), place, &waiting[place], 100), rank, "{line:?}");
+                assert_eq!(line.ranks(waiting.iter(), place, &waiting[place], 100), [rank; 2], "{line:?}");
             }
         }
     }
 
     #[test]
     fn every_order_is_tried_with_every_band_once() {
-        let lines: Vec<Line> = Line::all(false).collect();
+        let lines: Vec<Line> = Line::all().collect();
         assert!(lines[0].is_arrival() && lines.iter().all(|line| !line.reads_first));
         for order in [Order::Nearest, Order::Ascending] {
             let bands = lines.iter().filter(|line| line.order == order).map(|line| line.band_blocks);
             assert_eq!(bands.collect::<Vec<_>>(), BANDS);
         }
         assert_eq!(lines.len(), 1 + 2 * BANDS.len());
-        let both: Vec<Line> = Line::all(true).collect();
-        assert_eq!(both[..lines.len()], lines);
-        let behind = both[lines.len()..].iter().map(|line| Line { reads_first: false, ..*line });
-        assert!(both[lines.len()..].iter().all(|line| line.reads_first) && behind.eq(lines));
+    }
+
+    #[test]
+    fn bands_are_whole_parts_of_the_address() {
+        let at = |lbn| StationRequest { op: Operation::Read, lbn, blocks: 8, fua: false };
+        for band_blocks in [1, 3, 64, 1_000, 1 << 16] {
+            let line = Line { order: Order::Nearest, band_blocks, reads_first: false };
+            for lbn in [0, 1, 999, 65_535, 65_536, 1_000_003] {
+                let bands = (lbn / band_blocks).abs_diff(70_000 / band_blocks);
+                assert_eq!(line.keys(70_000)(&at(lbn)), (false, bands), "{band_blocks} {lbn}");
+            }
+        }
     }
 
     #[test]
@@ -189,7 +209,7 @@ mod tests {
             for (rank, place) in expected.into_iter().enumerate() {
                 // The head stands at 100, so the write and the flush have the same key.
                 assert_eq!(line.place(waiting.iter(), rank, 100, &mut scratch), place, "{line:?} {rank}");
-                assert_eq!(line.rank(waiting.iter(), place, &waiting[place], 100), rank, "{line:?}");
+                assert_eq!(line.ranks(waiting.iter(), place, &waiting[place], 100)[1], rank, "{line:?}");
             }
         }
     }

@@ -21,7 +21,7 @@ use seeklab_core::{
     ByteSize, Capabilities, Completion, Duration, Instant, Operation, Request, Seed, TraceRecord,
 };
 use seeklab_devices::region::Region;
-use seeklab_devices::station::parts::{FEATURES, Parts, StationRequest, Tree};
+use seeklab_devices::station::parts::{FEATURES, Line, Parts, StationRequest, Tree};
 use seeklab_devices::station::{Feature, Station};
 use seeklab_devices::table::parts::Counts;
 use seeklab_workloads::replay::{Following, Mode};
@@ -38,6 +38,8 @@ use crate::stop::StopCheck;
 pub(super) struct Structure {
     /// Requests that are served at a time.
     pub(super) servers: usize,
+    /// The order of what waits, if the requests show one.
+    pub(super) line: Option<Line>,
     /// The features that times may depend on.
     pub(super) mask: [bool; FEATURES],
 }
@@ -124,16 +126,18 @@ pub(super) fn choose(
     let queue_max = queue_max(runs);
     if queue_max < 2 {
         // The trace does not show requests that share the device: it has one at a time.
-        return Ok(Structure { servers: 1, mask: allowed });
+        return Ok(Structure { servers: 1, line: None, mask: allowed });
     }
     let pieces = pieces(runs);
     let tried = SERVERS.into_iter().filter(|servers| *servers <= queue_max || *servers == usize::MAX);
-    let observed: Result<Vec<(usize, Observed)>, Error> =
-        tried.map(|servers| Ok((servers, Observed::of(runs, servers, capacity_blocks, stop)?))).collect();
+    let observed: Result<Vec<(usize, Observed)>, Error> = tried
+        .map(|servers| Ok((servers, Observed::of(runs, servers, None, capacity_blocks, stop)?)))
+        .collect();
     let observed = observed?;
     let mode = arrivals(runs);
     let judge = |mask: [bool; FEATURES], (servers, observed): &(usize, Observed)| {
-        trial(runs, &pieces, observed, Structure { servers: *servers, mask }, mode, capacity_blocks, stop)
+        let structure = Structure { servers: *servers, line: Some(observed.line), mask };
+        trial(runs, &pieces, observed, structure, mode, capacity_blocks, stop)
     };
     let with_queue = [&FIRST[..], MORE[0]].concat();
     let masks = [only(&FIRST), only(&with_queue)];

@@ -93,9 +93,9 @@ impl StationFit {
             ));
         }
         let allowed = Feature::ALL.map(|feature| !self.left_out.features.contains(&feature));
-        let Structure { servers, mask } =
+        let Structure { servers, line, mask } =
             choose(&sample.runs(CHOOSING), capacity_blocks, allowed, &self.stop)?;
-        let observed = Observed::of(&runs, servers, capacity_blocks, &self.stop)?;
+        let observed = Observed::of(&runs, servers, line, capacity_blocks, &self.stop)?;
         let services = &observed.services;
         let tree = grow(services, mask, &self.stop)?;
         let seen: Vec<&RecordedRequest> = runs.iter().flatten().filter(|seen| seen.counts).collect();

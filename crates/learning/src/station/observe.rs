@@ -19,7 +19,7 @@ const LOOKED_AT: u32 = 512;
 pub(super) struct Observed {
     /// The services that count, each with the number of its request, in order of arrival.
     pub(super) services: Vec<(u32, Service)>,
-    /// Order of the waiting requests under which the picks have the highest likelihood.
+    /// Order of the waiting requests: the known one, or that under which the picks have the highest likelihood.
     pub(super) line: Line,
     pub(super) picks: PickCounts,
     pub(super) scale: Scale,
@@ -30,10 +30,11 @@ pub(super) struct Observed {
 }
 
 impl Observed {
-    /// The services of runs at a station of so many servers.
+    /// The services of runs at a station of so many servers, in that order if it is known.
     pub(super) fn of(
         runs: &[Vec<RecordedRequest>],
         servers: usize,
+        known: Option<Line>,
         capacity_blocks: u64,
         stop: &StopCheck,
     ) -> Result<Self, Error> {
@@ -41,8 +42,7 @@ impl Observed {
         let all = all?;
         let is_there =
             |is_read: bool| runs.iter().flatten().any(|seen| (seen.asked.op == Operation::Read) == is_read);
-        let mut picks: Vec<(Line, PickCounts)> =
-            Line::all(is_there(true) && is_there(false)).map(|line| (line, PickCounts::default())).collect();
+        let mut tried = Tried::of(known, is_there(true) && is_there(false));
         let each = || runs.iter().zip(&all);
         let counted = || {
             let requests = each().flat_map(|(run, starts)| run.iter().zip(&starts.starts));
@@ -55,16 +55,61 @@ impl Observed {
         let mut before = 0;
         for (run, starts) in each() {
             let take = |index, service| services.push((before + index, service));
-            observe(run, starts, &scale, &mut picks, take, stop)?;
+            observe(run, starts, &scale, &mut tried, take, stop)?;
             before += run.len() as u32;
         }
         services.sort_unstable_by_key(|(index, _)| *index);
         let overtaking = all.iter().map(|starts| starts.overtaking).sum();
-        let likelier = |best: (Line, PickCounts), next: (Line, PickCounts)| {
-            if next.1.likelihood() > best.1.likelihood() { next } else { best }
-        };
-        let (line, picks) = picks.into_iter().reduce(likelier).expect("there are lines");
+        let (line, picks) = tried.likeliest();
         Ok(Self { services, line, picks, scale, typical, overtaking })
+    }
+}
+
+/// Lines that are tried, with the picks under each.
+struct Tried {
+    /// Without reads first, and the picks under the line and under that with reads first.
+    lines: Vec<(Line, [PickCounts; 2])>,
+    /// Precedences that are tried: false in the order alone, true with reads first.
+    reads_first: &'static [bool],
+}
+
+impl Tried {
+    fn of(known: Option<Line>, is_mixed: bool) -> Self {
+        let lines = match known {
+            Some(line) => vec![Line { reads_first: false, ..line }],
+            None => Line::all().collect(),
+        };
+        let reads_first = match known {
+            Some(Line { reads_first: false, .. }) => &[false][..],
+            Some(_) => &[true],
+            None if is_mixed => &[false, true],
+            None => &[false],
+        };
+        Self { lines: lines.into_iter().map(|line| (line, Default::default())).collect(), reads_first }
+    }
+
+    /// The request at `place` was taken of those that wait.
+    fn record(&mut self, waiting: &[(u32, StationRequest)], place: usize, last_end: u64) {
+        let length = waiting.len() as u32;
+        for (line, picks) in &mut self.lines {
+            let others = waiting.iter().map(|(_, asked)| asked);
+            let ranks = line.ranks(others, place, &waiting[place].1, last_end);
+            for reads_first in self.reads_first.iter().map(|reads_first| usize::from(*reads_first)) {
+                picks[reads_first].record(ranks[reads_first] as u32, length);
+            }
+        }
+    }
+
+    /// The line under which the picks have the highest likelihood, of equal ones the first.
+    fn likeliest(self) -> (Line, PickCounts) {
+        let lines = self.reads_first.iter().flat_map(|reads_first| {
+            let line = |line: &Line| Line { reads_first: *reads_first, ..*line };
+            self.lines.iter().map(move |(of, picks)| (line(of), &picks[usize::from(*reads_first)]))
+        });
+        let judged = lines.map(|(line, picks)| (picks.likelihood(), line, picks));
+        let (_, line, picks) =
+            judged.reduce(|best, next| if next.0 > best.0 { next } else { best }).expect("there are lines");
+        (line, picks.clone())
     }
 }
 
@@ -73,7 +118,7 @@ fn observe(
     run: &[RecordedRequest],
     starts: &Starts,
     scale: &Scale,
-    picks: &mut [(Line, PickCounts)],
+    tried: &mut Tried,
     mut take: impl FnMut(u32, Service),
     stop: &StopCheck,
 ) -> Result<(), Error> {
@@ -98,9 +143,8 @@ fn observe(
                     picked += 1;
                     let is_counted =
                         length > 1 && picked.is_multiple_of(u64::from(length / LOOKED_AT).max(1));
-                    for (line, picks) in picks.iter_mut().filter(|_| is_counted) {
-                        let others = waiting.iter().map(|(_, asked)| asked);
-                        picks.record(line.rank(others, place, asked, state.last_end()) as u32, length);
+                    if is_counted {
+                        tried.record(&waiting, place, state.last_end());
                     }
                     waiting.remove(place);
                 }

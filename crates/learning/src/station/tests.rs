@@ -6,8 +6,13 @@ use std::collections::VecDeque;
 use seeklab_core::{ByteSize, Device, Duration, Instant, Operation, Request, Seed, Stream, TraceRecord};
 use seeklab_devices::station::{Feature, Order, Station, StationParameters};
 
+use seeklab_devices::station::parts::Line;
+
+use super::observe::Observed;
+use super::sample::Sample;
 use super::*;
 use crate::fit::{DeviceInfo, Fit, LeftOut};
+use crate::stop::StopCheck;
 
 /// A device with so many servers: 1 ms in sequence, 4 ms near by, 9 ms far away, writes half of it, and a tenth by chance.
 fn service(stream: &mut Stream, op: Operation, lbn: u64, last_end: u64) -> Duration {
@@ -316,7 +321,7 @@ fn requests_outside_the_fitted_range_are_answered_and_counted() {
 
 #[test]
 fn sample_is_bounded_and_even_over_the_trace() {
-    let mut sample = sample::Sample::default();
+    let mut sample = Sample::default();
     let count = 3 * SAMPLE_MAX as u64;
     for index in 0..count {
         let arrival = Instant::from_ns(index * 1_000);
@@ -470,5 +475,23 @@ fn fit_ends_wherever_it_is_stopped() {
     assert!(looks > 500, "{looks}");
     for stopped_at in [1, 2, 50, 200, looks / 2, looks - 1, looks] {
         assert_eq!(looks_until(stopped_at), (Err(ErrorKind::Interrupted), stopped_at));
+    }
+}
+
+#[test]
+fn known_order_is_kept_with_the_picks_that_it_has_among_all() {
+    let mut sample = Sample::default();
+    trace(1, Order::Ascending, 7_000, 3_000, 5).iter().for_each(|record| sample.record(record));
+    let runs = sample.runs(usize::MAX);
+    let of = |known| Observed::of(&runs, 1, known, 1 << 24, &StopCheck::default()).unwrap();
+    let likeliest = of(None);
+    assert_eq!(likeliest.line.order, Order::Ascending);
+    let known = of(Some(likeliest.line));
+    assert_eq!((known.line, known.picks.write()), (likeliest.line, likeliest.picks.write()));
+    for reads_first in [false, true] {
+        let other = Line { order: Order::Nearest, band_blocks: 16, reads_first };
+        let other_picks = of(Some(other));
+        assert_eq!(other_picks.line, other);
+        assert!(other_picks.picks.likelihood() < likeliest.picks.likelihood(), "{other:?}");
     }
 }
