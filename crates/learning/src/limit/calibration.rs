@@ -13,8 +13,12 @@ use crate::stop::StopCheck;
 /// Repetitions at most, and the relative change that ends them.
 const ROUNDS: usize = 6;
 const STILL: f64 = 1e-5;
-/// Width of the interval of the burst, by the burst, beyond which it is none.
+/// Width of the interval of the burst, by the burst, beyond which it is none: from the second round on, and from that on from
+/// which rate and burst change little. [Evidence](super::trial) demands less than the latter, and twice as many requests.
 const WANDERS: f64 = 1.0;
+const SETTLED: usize = 3;
+const WANDERS_SETTLED: f64 = 0.5;
+const HELD_SETTLED: usize = 128;
 /// Requests of an episode that count for the slope, at least.
 const EPISODE_LEAST: usize = 16;
 /// Share of an episode at its beginning that does not count for the slope: the burst may have been not quite used.
@@ -55,11 +59,11 @@ impl Calibrated {
         for round in 1.. {
             stop.check()?;
             let passage = suspect.passage(traffic);
-            let episodes = episodes(traffic, suspect.rate, &passage);
-            let mut used = used(&episodes);
-            if used.is_empty() {
+            if passage.waiting < if round < SETTLED { 1 } else { HELD_SETTLED } {
                 return Ok(None);
             }
+            let episodes = episodes(traffic, suspect.rate, &passage);
+            let mut used = used(&episodes);
             let [low, high] = INTERVAL.map(|share| quantile(&mut used, share));
             if is_last {
                 // Both ends of the longest episode are as uncertain as the level.
@@ -70,7 +74,12 @@ impl Calibrated {
             }
             let next = Suspect { rate: suspect.rate + slope(&episodes), burst: quantile(&mut used, 0.5) };
             // A level that wanders so far is no burst.
-            if next.rate <= 0.0 || round > 1 && high - low > WANDERS * next.burst {
+            let wanders = match round {
+                1 => f64::INFINITY,
+                round if round < SETTLED => WANDERS,
+                _ => WANDERS_SETTLED,
+            };
+            if next.rate <= 0.0 || high - low > wanders * next.burst {
                 return Ok(None);
             }
             let is_still = (next.rate / suspect.rate - 1.0).abs() <= STILL
@@ -94,14 +103,14 @@ fn episodes(traffic: &Traffic, rate: f64, passage: &Passage) -> Vec<Episode> {
     let mut episode = Episode::default();
     let (mut used, mut now) = (0.0_f64, 0.0);
     let mut go = |used: &mut f64, passed: f64, episode: &mut Episode| {
-        *used -= rate * passed;
-        if *used <= 0.0 {
-            *used = 0.0;
-            if !episode.held.is_empty() {
-                episodes.push(std::mem::take(episode));
-            }
-            episode.was_full = true;
+        // Most buckets are full every few requests, and hardly any request is held: only that is a branch.
+        let left = *used - rate * passed;
+        let is_full = left <= 0.0;
+        *used = left.max(0.0);
+        if !episode.held.is_empty() && is_full {
+            episodes.push(std::mem::take(episode));
         }
+        episode.was_full |= is_full;
     };
     for (run, admitted) in traffic.runs.iter().zip(&passage.admitted) {
         for (passed, cost) in &run.before {

@@ -93,6 +93,8 @@ pub(super) struct Passage {
     /// Time at which each request of each run passes the bucket, in nanoseconds since the run's first
     /// arrival.
     pub(super) admitted: Vec<Vec<f64>>,
+    /// Requests that wait for it.
+    pub(super) waiting: usize,
     /// Cost that went although the bucket was empty.
     pub(super) forgiven: f64,
     /// Cost of what was held up.
@@ -107,6 +109,7 @@ impl Suspect {
         let rate = self.rate * (1.0 - LOWER);
         let (mut used, mut forgiven, mut held) = (0.0_f64, 0.0, 0.0);
         let mut used_at_last = 0.0;
+        let mut waiting = 0;
         let mut admitted = Vec::with_capacity(traffic.runs.len());
         for run in &traffic.runs {
             for (passed, cost) in &run.before {
@@ -132,7 +135,9 @@ impl Suspect {
                     since = at;
                 }
                 used += request.cost;
-                times.push(at.min(request.completion).max(request.arrival));
+                let time = at.min(request.completion).max(request.arrival);
+                waiting += usize::from(time - request.arrival > CLOCK_NS);
+                times.push(time);
             }
             // Until the last has completed; the steps of the history go on from there.
             let last_arrival = run.requests.last().map_or(0.0, |last| last.arrival);
@@ -141,7 +146,7 @@ impl Suspect {
             used = (used - rate * (end - since).max(0.0)).max(0.0);
             admitted.push(times);
         }
-        Passage { admitted, forgiven, held, used: used_at_last }
+        Passage { admitted, waiting, forgiven, held, used: used_at_last }
     }
 }
 
