@@ -83,7 +83,7 @@ pub(crate) struct Arguments {
     /// Size of the device, for example 500GB [default: as the trace states, otherwise the highest block addressed]
     #[arg(long, value_name = "SIZE")]
     capacity: Option<ByteSize>,
-    /// Share of the trace's time to fit before the prediction, or that time, for example 36h
+    /// Share of the trace's time to fit before the prediction, or that time, for example 36h. With 100%, nothing is predicted
     #[arg(long, value_name = "SHARE|TIME", default_value = "50%", conflicts_with = "days")]
     split: Split,
     /// Days of the trace to fit before the prediction

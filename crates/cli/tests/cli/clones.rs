@@ -503,11 +503,20 @@ fn fit_states_the_loads_that_the_clone_is_good_for() {
         assert!(bench.path("clone.toml").exists(), "the clone is written all the same");
     }
     bench.run(&[&fit[..], &["--require", "read_p98_pct<=20"]].concat()).fails(&["did you mean"]);
-    // A single request is no validation.
-    let printed = unfolded(&bench.run(&[&fit[..], &["--split", "100%"]].concat()).done());
-    assert!(printed.contains("Not validated: 1 of the requests are left to predict"), "{printed}");
-    let shown = unfolded(&bench.run(&["devices", "clone.toml"]).done());
-    assert!(shown.contains("not measured: 1 requests were left to predict, and 100 are needed"), "{shown}");
+    // A single request is no validation; nor is none, for which no model of the first part is fitted.
+    for (split, printed, kept) in [
+        (
+            "99.99%",
+            "Not validated: 1 of the requests are left to predict",
+            "not measured: 1 requests were left to predict, and 100 are needed",
+        ),
+        ("100%", "no requests are left to predict", "not measured: there was nothing to predict"),
+    ] {
+        let text = unfolded(&bench.run(&[&fit[..], &["--split", split]].concat()).done());
+        assert!(text.contains(printed), "{split}: {text}");
+        let shown = unfolded(&bench.run(&["devices", "clone.toml"]).done());
+        assert!(shown.contains(kept), "{split}: {shown}");
+    }
     let unknown = [&fit[..], &["--split", "100%", "--require", "write_mean_pct<=20"]].concat();
     bench.run(&unknown).misses(&["write_mean_pct<=20", "unknown"]);
 }

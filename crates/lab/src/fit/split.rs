@@ -33,6 +33,8 @@ impl Split {
     /// these times.
     pub(super) fn boundary(self, (first, last): (Instant, Instant)) -> Instant {
         match self {
+            // All of the trace, the last request included.
+            Self::Share(Ratio::ONE) => last + Duration::from_ns(1),
             Self::Share(share) => {
                 first + Duration::from_ns_f64((last - first).as_ns() as f64 * share.as_f64())
             }
@@ -105,13 +107,13 @@ mod tests {
     }
 
     #[test]
-    fn time_beyond_the_trace_is_all_of_it() {
+    fn whole_share_and_time_beyond_the_trace_are_all_of_it() {
         let at = |s: u64| Instant::ZERO + Duration::from_ns(s * 1_000_000_000);
         let span = (at(100), at(300));
         assert_eq!(Split::default().boundary(span), at(200));
         let (short, long): (Split, Split) = ("50s".parse().unwrap(), "1h".parse().unwrap());
         assert_eq!((short.boundary(span), short.share(span).as_f64()), (at(150), 0.25));
-        assert!(long.boundary(span) > at(300));
+        assert!(long.boundary(span) > at(300) && Split::Share(Ratio::ONE).boundary(span) > at(300));
         assert_eq!(long.share(span), Ratio::ONE);
     }
 }
