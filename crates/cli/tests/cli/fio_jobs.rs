@@ -65,7 +65,7 @@ fn distance(mut one: Vec<u64>, mut other: Vec<u64>) -> f64 {
 }
 
 /// Jobs without chance: their requests are those of fio, one by one. `there.img` has 1 MiB.
-const EXACT: [&str; 24] = [
+const EXACT: [&str; 30] = [
     "[global]\nioengine=null\n[a]\nrw=read\nbs=64k\nsize=16m\n",
     "[global]\nioengine=null\nbs=4k\n[a]\nrw=write\noffset=1m\nsize=4m\nio_size=2m\n",
     "[global]\nioengine=null\n[a]\nrw=read:-8k\nbs=4k\nsize=1m\n",
@@ -89,6 +89,13 @@ const EXACT: [&str; 24] = [
     // Shares of a file, which are no multiples of the request either.
     "[global]\nfilename=there.img\n[a]\nrw=read\nbs=12k\nsize=50%\n",
     "[global]\nfilename=there.img\n[a]\nrw=read\nbs=12k\nsize=30%\noffset=25%\n",
+    // Zones, with gaps, with ranges that are visited again, and over the end of the file.
+    "[global]\nioengine=null\n[a]\nrw=read\nsize=1m\nio_size=256k\nzonemode=strided\nzonesize=16k\nzoneskip=48k\n",
+    "[global]\nioengine=null\n[a]\nrw=write\nsize=1m\nzonemode=strided\nzonesize=64k\nzonerange=16k\nzoneskip=16k\n",
+    "[global]\nfilename=there.img\n[a]\nrw=read\nbs=8k\nsize=1m\noffset=0\nio_size=2m\nzonemode=strided\nzonesize=32k\nzonerange=64k\nzoneskip=128k\n",
+    "[global]\nfilename=there.img\n[a]\nrw=read\nsize=64k\nzonemode=strided\nzonesize=16k\nzoneskip=100k\nloops=2\n",
+    "[global]\nfilename=there.img\n[a]\nrw=read\noffset=256k\nsize=512k\nnumber_ios=300\nzonemode=strided\nzonesize=8k\nzoneskip=56k\nio_size=4m\n",
+    "[global]\nioengine=null\n[a]\nrw=trim\nbs=4k\nsize=1m\nzonemode=strided\nzonesize=16k\nzoneskip=16k\n",
     // Passes.
     "[global]\nfilename=there.img\n[a]\nrw=read\nsize=64k\nnumber_ios=7\nloops=3\n",
     "[global]\nioengine=null\n[a]\nrw=write\nsize=64k\nfsync=4\nloops=2\n",
@@ -105,7 +112,7 @@ const BOUND: [&str; 4] = [
 ];
 
 /// Jobs that draw: their operations, sizes and offsets are distributed as those of fio.
-const DRAWN: [&str; 8] = [
+const DRAWN: [&str; 12] = [
     "[global]\nioengine=null\n[a]\nrw=randread\nbs=4k\nsize=32m\n",
     "[global]\nioengine=null\n[a]\nrw=randwrite\nbs=4k\nsize=32m\nnorandommap\n",
     "[global]\nioengine=null\n[a]\nrw=randrw\nrwmixread=70\nbs=8k\nsize=64m\n",
@@ -114,6 +121,10 @@ const DRAWN: [&str; 8] = [
     "[global]\nioengine=null\n[a]\nrw=randread\nbsrange=4k-32k\nsize=128m\nnorandommap\n",
     "[global]\nioengine=null\n[a]\nrw=randread:8\nbs=4k\nsize=32m\n",
     "[global]\nioengine=null\n[a]\nrw=randrw\nbs=4k,16k\nsize=64m\nnorandommap\n",
+    "[global]\nioengine=null\n[a]\nrw=randread\nbs=8k\nblockalign=512\nsize=64m\n",
+    "[global]\nioengine=null\n[a]\nrw=randrw\nbs=4k\nba=64k,32k\nsize=256m\nio_size=64m\n",
+    "[global]\nioengine=null\n[a]\nrw=randread\nbs=4k\nsize=64m\nio_size=16m\nzonemode=strided\nzonesize=256k\nzoneskip=768k\n",
+    "[global]\nioengine=null\n[a]\nrw=randwrite\nbs=4k\nsize=64m\nio_size=16m\nzonemode=strided\nzonesize=128k\nzonerange=1m\nzoneskip=1m\nnorandommap\n",
 ];
 
 #[test]
@@ -313,9 +324,24 @@ fn options_that_cannot_be_honoured_are_refused_by_name_and_line() {
     let bench = Bench::new();
     let base = "[global]\nioengine=null\nsize=1m\n[a]\nrw=randread\n";
     for (text, parts) in [
-        ("zonemode=zbd\n", &["job.fio, line 6: zonemode=zbd: zones are not honoured", "--skip-unknown"][..]),
+        ("zonemode=zbd\n", &["job.fio, line 6: zonemode=zbd: zones of zoned devices", "--skip-unknown"][..]),
         ("verify=crc32c\nflow=3\n", &["line 6: verify=crc32c", "line 7: flow=3"]),
         ("rw=trimwrite\n", &["line 6: rw=trimwrite", "randtrim are allowed"]),
+        ("zonemode=strided\n", &["line 6: zonemode=strided: goes with zonesize"]),
+        ("zonesize=64k\n", &["line 6: zonesize=64k: goes with zonemode=strided"]),
+        (
+            "zonemode=strided\nzonesize=6k\n",
+            &["line 7: zonesize=6k: a multiple of all sizes of requests is allowed"],
+        ),
+        (
+            "rw=write\nfsync=4\nzonemode=strided\nzonesize=64k\n",
+            &["line 9: zonesize=64k: goes with jobs without fsync"],
+        ),
+        (
+            "random_distribution=zipf:1.2\nzonemode=strided\nzonesize=64k\n",
+            &["line 8: zonesize=64k: goes with rw without"],
+        ),
+        ("blockalign=x\n", &["line 6: blockalign=x: is no size"]),
         ("bs=four\n", &["line 6: bs=four: is no size"]),
         ("bs=2g\n", &["line 6: bs=2g: 1 to 1g are allowed"]),
         ("bsrange=1-1g\n", &["line 6: bsrange=1-1g: has more than 65536 sizes"]),

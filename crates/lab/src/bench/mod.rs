@@ -72,7 +72,7 @@ pub use figures::{
     BenchFigures, CostFigures, CountFigures, HungFigures, IntervalFigures, LoadFigures, OperationFigures,
     ResponseTimes, ServiceTimes,
 };
-pub use fio::{FioArrivals, FioLoad, FioOptions, FioSize, FioWorkload, read as read_fio};
+pub use fio::{FioArrivals, FioLoad, FioOptions, FioSize, FioWorkload, FioZones, read as read_fio};
 pub use folder::{TRACE as TRACE_FILE, is_run_under_way, unfinished_run};
 pub use listener::{BenchListener, DrainingFigures, PhaseStart, UnheardBench};
 pub use options::{BenchOptions, ExpectedDevice, PhaseOptions, StreamLoad, StreamOptions, TargetChoice};

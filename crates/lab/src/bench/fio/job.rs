@@ -13,6 +13,7 @@ use super::file::{FioOption, Section, number, switch, time, with_variables};
 use super::load::{FioArrivals, FioLoad, FioSize};
 use super::rate::Rates;
 use super::reasons;
+use super::zones::ZoneOptions;
 
 /// Options without effect on the requests and their times here, or whose effect is always there.
 const WITHOUT_EFFECT: &[&str] = &[
@@ -66,6 +67,8 @@ const WITHOUT_EFFECT: &[&str] = &[
 /// Options that have an effect here.
 const HONOURED: &[&str] = &[
     "allrandrepeat",
+    "ba",
+    "blockalign",
     "blocksize",
     "blocksize_range",
     "bs",
@@ -132,6 +135,9 @@ const HONOURED: &[&str] = &[
     "wait_for_previous",
     "zero_buffers",
     "zonemode",
+    "zonerange",
+    "zonesize",
+    "zoneskip",
 ];
 
 /// Largest size and offset, so that sums of them are numbers, too.
@@ -192,10 +198,10 @@ pub(super) struct Job {
 type Taken = Result<(), String>;
 
 /// A reason for which options do not go together.
-struct Reason {
+pub(super) struct Reason {
     /// Option without which the job can be read.
-    option: Option<&'static str>,
-    text: String,
+    pub(super) option: Option<&'static str>,
+    pub(super) text: String,
 }
 
 impl Reason {
@@ -226,6 +232,9 @@ struct Reading {
     contents: Contents,
     prio: Option<u8>,
     prio_class: Option<u8>,
+    /// Bytes to which random offsets are aligned, of reads, writes and trims.
+    aligned: [Option<u64>; 3],
+    zones: ZoneOptions,
 }
 
 /// An option as it stands in the file.
@@ -291,6 +300,8 @@ impl Reading {
             run: 1,
             skip: 0,
             sizes: [one(4096), one(4096)],
+            aligned_bytes: None,
+            zones: None,
             offset: 0,
             size: None,
             io_bytes: None,
@@ -349,6 +360,8 @@ impl Reading {
             contents: Contents::default(),
             prio: None,
             prio_class: None,
+            aligned: [None; 3],
+            zones: ZoneOptions::default(),
         }
     }
 
@@ -530,7 +543,12 @@ impl Reading {
             "percentage_random" => {
                 return Err("100 is allowed: offsets are all random or all sequential".to_owned());
             }
-            "zonemode" if value == "none" => {}
+            "blockalign" | "ba" => {
+                self.aligned = directions(value, None, |one| request_size(one, base).map(Some))?;
+            }
+            "zonemode" | "zonesize" | "zonerange" | "zoneskip" => {
+                return self.zones.take(&option.name, value, base);
+            }
             // A job goes on behind failed requests.
             "continue_on_error" if matches!(value, "all" | "io" | "1") => {}
             "continue_on_error" => return Err("errors end no job here; all and io are allowed".to_owned()),
@@ -569,6 +587,14 @@ impl Reading {
         }
         let others = if load.other == Some(Operation::Discard) { 2 } else { 1 };
         load.sizes = [self.sizes[0].clone(), self.sizes[others].clone()];
+        if load.is_random && self.aligned.iter().any(Option::is_some) {
+            let shortest =
+                self.sizes.each_ref().map(|of| of.iter().map(|size| size.bytes).min().unwrap_or(1));
+            let aligned = [0, 1, 2].map(|direction| self.aligned[direction].unwrap_or(shortest[direction]));
+            // fio's random map has the blocks of the shortest requests.
+            load.is_repeating |= aligned != shortest;
+            load.aligned_bytes = Some([aligned[0], aligned[others]]);
+        }
         match self.run_or_skip.as_deref() {
             None => {}
             Some(more) if load.is_random => match number(more, self.kb_base) {
@@ -587,6 +613,7 @@ impl Reading {
                 }
             }
         }
+        load.zones = self.zones.zones(load, &mut reasons);
         if matches!(load.distribution, Some(FioDistribution::Zoned(_))) && !load.is_repeating {
             // fio's random map visits every place once, whatever the zones.
             reasons.push(Reason::of_job("zones of random_distribution go with norandommap".to_owned()));
@@ -674,7 +701,7 @@ fn is_one_at_a_time(engine: &str) -> bool {
 }
 
 /// Bytes up to [`BYTES_MAX`].
-fn size(text: &str, base: u64) -> Result<u64, &'static str> {
+pub(super) fn size(text: &str, base: u64) -> Result<u64, &'static str> {
     let bytes = number(text, base).ok_or("is no size")?;
     if bytes <= BYTES_MAX { Ok(bytes) } else { Err("at most 16p are allowed") }
 }

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::distribution::FioDistribution;
 use super::requests::FioRequests;
+use super::zones::FioZones;
 
 /// Size of a request and its share.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -67,6 +68,12 @@ pub struct FioLoad {
     pub skip: i64,
     /// Sizes of reads, and of the others.
     pub sizes: [Vec<FioSize>; 2],
+    /// Bytes to which random offsets of reads, and of the others, are aligned [default: the shortest size].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aligned_bytes: Option<[u64; 2]>,
+    /// Zones with gaps between them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zones: Option<FioZones>,
     /// First byte.
     pub offset: u64,
     /// Bytes from there on; the rest of the target without.
@@ -134,7 +141,9 @@ impl FioLoad {
         }
         let block = space.block_size.as_bytes();
         let capacity = space.capacity_blocks.saturating_mul(block);
-        let length = self.size.unwrap_or_else(|| capacity.saturating_sub(self.offset));
+        // Zones go on to the end of the file.
+        let size = self.size.filter(|_| self.zones.is_none());
+        let length = size.unwrap_or_else(|| capacity.saturating_sub(self.offset));
         // The last request of a job with one size may end beyond its bytes.
         let length = match self.sizes[1].as_slice() {
             [only] if self.skip == 0 => length.next_multiple_of(only.bytes.max(1)),
@@ -160,6 +169,13 @@ impl FioLoad {
         };
         for size in self.sizes.iter().flatten() {
             whole("bs", size.bytes)?;
+        }
+        for aligned in self.aligned_bytes.iter().flatten() {
+            whole("blockalign", *aligned)?;
+        }
+        if let Some(FioZones { range_bytes, skip_bytes, .. }) = self.zones {
+            whole("zonerange", range_bytes)?;
+            whole("zoneskip", skip_bytes)?;
         }
         whole("offset", self.offset)?;
         whole("rw", self.skip.unsigned_abs())?;

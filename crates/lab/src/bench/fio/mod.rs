@@ -19,6 +19,7 @@ mod reasons;
 mod requests;
 #[cfg(test)]
 mod tests;
+mod zones;
 
 use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -35,6 +36,7 @@ use crate::devices::Setup;
 use crate::failure::Failure;
 
 pub use load::{FioArrivals, FioLoad, FioSize, FioWorkload};
+pub use zones::FioZones;
 
 use job::Job;
 

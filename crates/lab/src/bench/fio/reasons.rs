@@ -17,7 +17,8 @@ const REASONS: &[(&[&str], &str)] = &[
             "verify_state_save",
             "verifysort",
         ],
-        "fio's check of the data is not made; --verify checks every read by stamps of its own",
+        "fio reads back what a job wrote, and finds its headers there; --verify checks every read by stamps of its own, and bench verify \
+         reads back",
     ),
     (
         &["write_bw_log", "write_hist_log", "write_iops_log", "write_lat_log"],
@@ -37,7 +38,7 @@ const REASONS: &[(&[&str], &str)] = &[
     ),
     (
         &["ss", "ss_dur", "ss_ramp", "steadystate", "steadystate_duration", "steadystate_ramp_time"],
-        "a job does not end in the steady state; the phase of a plan does, with until = \"steady\"",
+        "fio's limits on a window are another test than SNIA's, with which the phase of a plan ends (until = \"steady\")",
     ),
     (
         &["latency_percentile", "latency_run", "latency_target", "latency_window"],
@@ -45,18 +46,7 @@ const REASONS: &[(&[&str], &str)] = &[
     ),
     (&["max_latency"], "no response time ends a job"),
     (&["rate_iops_min", "rate_min", "ratemin"], "no job ends because its rate is low"),
-    (
-        &[
-            "max_open_zones",
-            "job_max_open_zones",
-            "read_beyond_wp",
-            "zonemode",
-            "zonerange",
-            "zonesize",
-            "zoneskip",
-        ],
-        "zones are not honoured",
-    ),
+    (&["max_open_zones", "job_max_open_zones", "read_beyond_wp"], "zones of zoned devices are not honoured"),
     (
         &["fill_device", "fill_fs"],
         "a job ends with its bytes and not with the space; size=100% is all of a file or device",

@@ -16,6 +16,7 @@ use seeklab_core::{Operation, Request, Seed, Stream};
 
 use super::distribution::Sampler;
 use super::load::FioLoad;
+use super::zones::FioZones;
 
 /// The requests of a job, one after another.
 #[derive(Debug, Clone)]
@@ -29,6 +30,14 @@ pub(super) struct FioRequests {
     file_bytes: u64,
     /// Bytes to which random offsets of reads are aligned, and those of the others.
     units: [u64; 2],
+    /// Bytes at the end of all at which no random request begins.
+    margins: [u64; 2],
+    /// First byte: of the zone, or of the job.
+    base: u64,
+    /// Bytes of the zone so far.
+    zone_bytes: u64,
+    /// Times that a zone has begun anew.
+    zone_turns: u64,
     permutation: Option<Permutation>,
     /// Places that are not equally popular, with the numbers that they are drawn from in all passes.
     sampler: Option<(Sampler, Stream)>,
@@ -88,11 +97,13 @@ impl FioRequests {
     pub(super) fn new(load: FioLoad, block: u64, length: u64, file_bytes: u64, seed: Seed) -> Self {
         let used = || load.used_sizes().map(|size| size.bytes);
         let (shortest, longest) = (used().min().unwrap_or(block), used().max().unwrap_or(block));
-        let units = [0, 1].map(|direction| {
+        let smallest = [0, 1].map(|direction| {
             let sizes: &[super::load::FioSize] = &load.sizes[direction];
             sizes.iter().map(|size| size.bytes).min().unwrap_or(shortest).max(block)
         });
-        let slots = length.min(file_bytes) / shortest;
+        let units = load.aligned_bytes.unwrap_or(smallest);
+        let margins = [0, 1].map(|direction| smallest[direction].saturating_sub(units[direction]));
+        let slots = load.zones.map_or(length.min(file_bytes), |zones| zones.range_bytes) / shortest;
         let distribution = load.distribution.as_ref().filter(|_| load.is_random);
         let is_mapped = longest == shortest && !load.is_repeating && distribution.is_none();
         let sampler = distribution.map(|of| {
@@ -106,6 +117,10 @@ impl FioRequests {
             length,
             file_bytes,
             units,
+            margins,
+            base: load.offset,
+            zone_bytes: 0,
+            zone_turns: 0,
             permutation: is_mapped.then(|| Permutation::new(slots, seed)),
             sampler,
             seed,
@@ -149,7 +164,8 @@ impl FioRequests {
                 if !self.goes_on() {
                     return None;
                 }
-                let positions = [self.load.offset; 2];
+                let positions = [self.base; 2];
+                self.zone_bytes = 0;
                 let (run_left, drawn) = (0, 0);
                 if self.load.repeats_draws {
                     self.draws = Draws::new(self.seed);
@@ -244,14 +260,16 @@ impl FioRequests {
         };
         let direction = usize::from(!is_read);
         let op = if is_read { Operation::Read } else { self.load.other.unwrap_or(Operation::Write) };
+        self.enter_zone(pass, direction);
         let at = self.place(pass, direction).filter(|at| *at < self.length);
-        let at = at.map(|at| at + self.load.offset).filter(|at| *at < self.file_bytes);
+        let at = at.map(|at| at + self.base).filter(|at| *at < self.file_bytes);
         let sized = at.and_then(|at| Some((at, self.size(direction, at)?)));
         let Some((at, bytes)) = sized.filter(|(at, bytes)| at + bytes <= self.file_bytes) else {
             self.is_file_done = true;
             return None;
         };
         pass.positions[direction] = at + bytes;
+        self.zone_bytes += bytes;
         pass.bytes = pass.bytes.saturating_add(bytes);
         pass.was_flushed = false;
         self.transferred = self.transferred.saturating_add(bytes);
@@ -261,6 +279,27 @@ impl FioRequests {
         self.sent += 1;
         let request = Request::new(self.sent - 1, op, at / self.block, (bytes / self.block) as u32);
         Some(Request { fua: is_write && self.load.fua, ..request })
+    }
+
+    /// fio's `setup_strided_zone_mode`.
+    fn enter_zone(&mut self, pass: &mut Pass, direction: usize) {
+        let Some(FioZones { bytes, range_bytes, skip_bytes }) = self.load.zones else { return };
+        if self.zone_bytes >= bytes {
+            self.zone_bytes = 0;
+            self.base += range_bytes + skip_bytes;
+            if self.base >= self.file_bytes {
+                self.base = self.load.offset;
+            }
+            pass.positions[direction] = self.base;
+        }
+        if pass.positions[direction] >= self.base + range_bytes {
+            pass.positions[direction] = self.base;
+        }
+        if self.zone_bytes.is_multiple_of(range_bytes) {
+            pass.positions = [self.base; 2];
+            pass.drawn = 0;
+            self.zone_turns += 1;
+        }
     }
 
     /// Size of a request at that byte. If all sizes are one, it may end beyond the bytes of the job.
@@ -303,11 +342,17 @@ impl FioRequests {
 
     fn random(&mut self, pass: &mut Pass, direction: usize) -> Option<u64> {
         let unit = self.units[direction];
-        let slots = self.length.min(self.file_bytes) / unit;
+        let span = self.load.zones.map_or(self.length.min(self.file_bytes), |zones| zones.range_bytes);
+        let slots = span.saturating_sub(self.margins[direction]) / unit;
+        if slots == 0 {
+            return None;
+        }
         let slot = match (&self.permutation, &mut self.sampler) {
             // Every block was visited. A job with a time begins anew.
             (Some(_), _) if pass.drawn >= slots && !self.load.is_time_based => return None,
-            (Some(permutation), _) => permutation.at(pass.drawn / slots, pass.drawn % slots),
+            (Some(permutation), _) => {
+                permutation.at(self.zone_turns + pass.drawn / slots, pass.drawn % slots)
+            }
             (None, Some((sampler, stream))) => sampler.draw(stream) % slots,
             (None, None) => self.draws.offset.below(slots),
         };
@@ -317,9 +362,9 @@ impl FioRequests {
 
     /// fio's `get_next_seq_offset`, in whose arithmetic a position before the first byte is one far behind the last.
     fn sequential(&self, pass: &mut Pass, direction: usize) -> Option<u64> {
-        let (first, skip) = (self.load.offset, self.load.skip);
+        let (first, skip) = (self.base, self.load.skip);
         let position = &mut pass.positions[direction];
-        if self.load.is_time_based && *position >= self.length + first {
+        if self.load.is_time_based && *position >= self.length + self.load.offset {
             *position = first;
         }
         if *position >= self.file_bytes {
