@@ -73,6 +73,18 @@ fn trace_on_a_disk_that_becomes_full_is_readable_up_to_there_and_the_run_is_whol
 }
 
 #[test]
+fn trace_that_cannot_be_begun_leaves_no_file() {
+    let bench = Bench::new();
+    let lines = "head -c 64k /dev/zero > disk/other; \"$SEEKLAB\" bench null -w random,size=4KiB,read=100%,closed=1 --requests 50 \
+                 --record disk/t.csv; code=$?; ls -A disk > left; exit $code";
+    let Some(output) = on_small_disk(&bench, "64k", lines) else { return };
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{text}");
+    assert!(text.contains("disk/t.csv.part: cannot write the file: No space left"), "{text}");
+    assert_eq!(bench.read("left"), b"other\n");
+}
+
+#[test]
 fn limit_of_the_size_of_files_is_an_error_of_writing_and_ends_no_run() {
     let bench = Bench::new();
     let line = "ulimit -f 200; \"$SEEKLAB\" bench null -w random,read=70%,size=4KiB,poisson=20000/s --duration 2s \

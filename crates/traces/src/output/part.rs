@@ -8,6 +8,7 @@
 //! A block is saved when it is full, or when [`TraceWriter::save`] finds it a second old, less the time between two of
 //! those calls. If the machine loses power, the part file has what the file system had written back.
 
+use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -60,10 +61,20 @@ pub fn saving(
     let file = if metadata.recorder().is_known() { file.written_back_at_once() } else { file };
     let mut metadata = metadata.clone();
     metadata.other.insert(UNFINISHED.to_owned(), "true".to_owned());
-    let mut part = canonical::Writer::begin(PartText::create(file)?, &metadata)?;
+    let path = file.path().to_owned();
+    let part = begin_part(file, &metadata).inspect_err(|_| {
+        // It holds no rows, and would keep others from being written. A file that cannot be removed is named then.
+        let _ = fs::remove_file(&path);
+    })?;
+    Ok(Box::new(Saving { main: Some(main), part: Some(part), rows: 0 }))
+}
+
+/// Writes the head of a part file.
+fn begin_part(file: PartFile, metadata: &Metadata) -> Result<canonical::Writer<PartText>, TraceError> {
+    let mut part = canonical::Writer::begin(PartText::create(file)?, metadata)?;
     part.begin_rows(true)?;
     part.output.save_block()?;
-    Ok(Box::new(Saving { main: Some(main), part: Some(part), rows: 0 }))
+    Ok(part)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the age of rows that are not saved is real time")]
@@ -203,8 +214,6 @@ impl TextSink for PartText {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use seeklab_core::{Instant as Time, Operation};
 
     use super::*;
