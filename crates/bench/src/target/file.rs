@@ -70,6 +70,14 @@ impl OpenFile {
             512
         };
         let capacity_blocks = size_bytes / block_bytes;
+        if capacity_blocks == 0 && size_bytes > 0 {
+            let problem = format!("has {size_bytes} B, less than a block of {block_bytes} B");
+            return Err(TargetError::unusable(
+                path,
+                problem,
+                "name a larger file, or make one with --create SIZE",
+            ));
+        }
         if capacity_blocks == 0 {
             let hint = if is_block_device {
                 "attach something to it"

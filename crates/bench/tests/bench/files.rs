@@ -211,6 +211,8 @@ fn unusable_files_are_refused_with_a_reason() {
     let directory = tempfile::tempdir().unwrap();
     let empty = directory.path().join("empty");
     File::create(&empty).unwrap();
+    let short = directory.path().join("short");
+    std::fs::write(&short, [7; 100]).unwrap();
     let refused = |address: &str| open(address, Clock::start(), &options(1)).err().unwrap();
     for kind in ["", "psync:"] {
         let error = refused(&format!("{kind}{}", empty.display()));
@@ -218,6 +220,8 @@ fn unusable_files_are_refused_with_a_reason() {
             error.to_string().contains("is empty") && error.hint().unwrap().contains("--create"),
             "{error}"
         );
+        let error = refused(&format!("{kind}{}", short.display()));
+        assert!(error.to_string().contains("has 100 B, less than a block of"), "{error}");
         let error = refused(&format!("{kind}/dev/zero"));
         assert!(error.to_string().contains("neither a file nor a block device"), "{error}");
         let error = refused(&format!("{kind}{}/absent", directory.path().display()));

@@ -30,6 +30,17 @@ const COMMON: [&str; 16] = [
 ];
 
 #[test]
+fn ends_of_short_intervals_differ_on_the_lines_of_live() {
+    let bench = Bench::new();
+    let load =
+        ["bench", "model:constant", "-w", "random,size=4KiB,read=100%,constant=80/s", "--duration", "80ms"];
+    let run = bench.run(&[&load[..], &["--interval", "20ms", "--live"]].concat());
+    for end in ["0.020 s", "0.040 s", "0.060 s"] {
+        assert!(run.stderr.contains(end), "no `{end}` in: {}", run.stderr);
+    }
+}
+
+#[test]
 fn model_has_the_figures_of_its_simulation() {
     let bench = Bench::new();
     bench.trace("t.csv");

@@ -180,8 +180,10 @@ fn line(interval: &Interval) -> String {
     let time = |quantile| {
         response.quantile(quantile).map_or_else(|| "-".to_owned(), |time| format!("{:.3}", time.as_ms()))
     };
+    // Ends of short intervals differ by less than a tenth.
+    let decimals = if length_s < 0.1 { 3 } else { 1 };
     let mut line = format!(
-        "{:>7.1} s {:>9.0}/s {:>8.1} MiB/s  p50 {} p99 {} max {} ms  {} out",
+        "{:>7.decimals$} s {:>9.0}/s {:>8.1} MiB/s  p50 {} p99 {} max {} ms  {} out",
         part.until.as_ns() as f64 / 1e9,
         part.requests() as f64 / length_s,
         part.bytes() as f64 / f64::from(1 << 20) / length_s,

@@ -276,7 +276,7 @@ fn check_serial(choice: &TargetChoice, identity: Option<&DeviceIdentity>) -> Res
             );
             let problem = format!("`{}`: {found}, and `{expected}` is expected", choice.address);
             return Err(Failure::new(problem)
-                .hint("another device has this address now; name the expected one, or leave out `serial`"));
+                .hint("another device has this address now; name the expected one, or leave out `serial` (of a rerun: begin a new run)"));
         }
     }
     match identity {
@@ -308,7 +308,7 @@ fn check_capacity(address: &str, expected: &ExpectedDevice, bytes: u64) -> Resul
         Some(expected) if expected.as_bytes() != bytes => {
             let found = ByteSize::from_bytes(bytes);
             Err(Failure::new(format!("`{address}`: has {found}, and {expected} is expected"))
-                .hint("another target has this address now; name the expected one, or leave out `capacity`"))
+                .hint("another target has this address now; name the expected one, or leave out `capacity` (of a rerun: begin a new run)"))
         }
         _ => Ok(()),
     }

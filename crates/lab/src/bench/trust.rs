@@ -32,6 +32,9 @@ const AWAY_MAX: Duration = Duration::from_ms(100);
 const RANDOM_DEVIATIONS: f64 = 5.0;
 /// Sentence on a run that nothing distorted.
 const ALL_CLEAR: &str = "no disturbance was found: requests were issued in time, none failed or is missing";
+/// The same of closed loads whose threads were late, which lowers their rates.
+const NO_DOUBT: &str =
+    "no disturbance was found: no request failed or is missing, and the threads had a processor";
 /// The same of a run in virtual time.
 const EXACT: &str = "the times are those of the model, exactly";
 
@@ -49,7 +52,7 @@ impl Notes {
     pub(super) fn add(&mut self, limits_trust: bool, note: String) {
         if limits_trust {
             self.is_trusted = false;
-            self.sentences.retain(|sentence| ![ALL_CLEAR, EXACT].contains(&sentence.as_str()));
+            self.sentences.retain(|sentence| ![ALL_CLEAR, NO_DOUBT, EXACT].contains(&sentence.as_str()));
         }
         self.sentences.push(note);
     }
@@ -82,9 +85,19 @@ pub(super) fn notes(
     remarks.extend(changes(plan, measurement));
     let is_trusted = doubts.is_empty();
     if is_trusted && measurement.totals.part.requests() > 0 {
-        doubts.push(if plan.is_virtual { EXACT } else { ALL_CLEAR }.to_owned());
+        doubts.push(all_clear(plan.is_virtual, &measurement.totals).to_owned());
     }
     Notes { is_trusted, sentences: facts.into_iter().chain(doubts).chain(remarks).collect() }
+}
+
+/// Sentence on a run that nothing distorted.
+fn all_clear(is_virtual: bool, totals: &Totals) -> &'static str {
+    let is_late = totals.late_pct(LATE).is_some_and(|late_pct| late_pct > LATE_PCT_MAX);
+    match (is_virtual, is_late) {
+        (true, _) => EXACT,
+        (false, false) => ALL_CLEAR,
+        (false, true) => NO_DOUBT,
+    }
 }
 
 /// A sentence on how late an emulated device completed its requests. It limits the trust if more than [`LATE_PCT_MAX`] were
@@ -388,6 +401,21 @@ mod tests {
         );
         assert_eq!(waited(&part(3, 3), 1024).len(), 1, "all of them waited for the connection");
         assert!(waited(&part(0, 0), 1024).is_empty());
+    }
+
+    #[test]
+    fn closed_load_that_was_late_is_no_load_issued_in_time() {
+        let late = |requests: u64| {
+            let mut part = Part::default();
+            (0..100).for_each(|request| {
+                let lateness = if request < requests { LATE * 2 } else { Duration::ZERO };
+                part.lateness.record(lateness);
+            });
+            totals(part)
+        };
+        assert_eq!(all_clear(false, &late(1)), ALL_CLEAR);
+        assert_eq!(all_clear(false, &late(2)), NO_DOUBT);
+        assert_eq!(all_clear(true, &late(2)), EXACT);
     }
 
     #[test]
