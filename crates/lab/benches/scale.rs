@@ -125,7 +125,7 @@ fn measure_model(
             predicted: PredictedPart::Rest,
             is_open: false,
             allow_gaps: false,
-            warm_up: WarmUpChoice::Auto,
+            warm_up: WarmUpChoice::default(),
             times_from: None,
             classes: Classes::default(),
             left_out: LeftOut::default(),

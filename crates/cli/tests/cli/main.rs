@@ -57,6 +57,7 @@ mod targets;
 mod tidy;
 mod traces;
 mod tutorials;
+mod verdicts;
 mod verification;
 mod warm_up;
 mod widths;

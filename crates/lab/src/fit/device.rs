@@ -15,7 +15,7 @@ use seeklab_traces::{OpenTrace, Recorder};
 use super::capacity::Capacity;
 use super::passes::each_run;
 use super::{
-    FitOptions, FitReport, Fitted, LeftOutWarmUp, PredictedPart, Surveyed, TimesFrom, check_end,
+    FitOptions, FitReport, Fitted, FoundWarmUp, PredictedPart, Surveyed, TimesFrom, check_end,
     check_response_times, choice, opened, sentence,
 };
 use crate::failure::Failure;
@@ -37,7 +37,7 @@ pub(super) struct DeviceFit<'a> {
     fits: Vec<Box<dyn Fit>>,
     evaluating: Evaluating,
     requests_without_response: u64,
-    warm_up: Option<LeftOutWarmUp>,
+    warm_up: Option<FoundWarmUp>,
 }
 
 /// Returns true for a request that is neither fitted nor predicted: one of the recorder, or one without a response time, which the device
@@ -75,11 +75,11 @@ impl<'a> DeviceFit<'a> {
             fit.stop_by(&stop);
         }
         let boundary = options.split.boundary(span);
-        let found = survey.warm_up(device, boundary);
-        let warm_up = LeftOutWarmUp::choose(options.warm_up, found, (seen.span.0, boundary))?;
-        if let Some(left_out) = &warm_up {
+        let shown = survey.warm_up(device, boundary);
+        let warm_up = FoundWarmUp::choose(options.warm_up, shown, (seen.span.0, boundary))?;
+        if let Some(found) = &warm_up {
             let settled = options.models.iter().zip(fits).map(|(model, fit)| -> Box<dyn Fit> {
-                if left_out.is_of(model) { Box::new(Settled::new(fit, left_out.end)) } else { fit }
+                if found.is_of(model) { Box::new(Settled::new(fit, found.end)) } else { fit }
             });
             fits = settled.collect();
         }

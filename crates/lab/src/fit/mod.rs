@@ -59,7 +59,7 @@ pub use seeklab_learning::evaluation::{
 pub use several::{SeveralFitFiles, SeveralFitResult, fit_several};
 pub use split::Split;
 pub use suitability::{Exception, Suitability, clone_verdict};
-pub use warm_up::{LeftOutWarmUp, WarmUpChoice};
+pub use warm_up::{FoundWarmUp, WarmUpChoice};
 
 /// Options of a fit.
 #[derive(Debug, Clone)]
@@ -101,7 +101,7 @@ impl Default for FitOptions {
             predicted: PredictedPart::Rest,
             is_open: false,
             allow_gaps: false,
-            warm_up: WarmUpChoice::Auto,
+            warm_up: WarmUpChoice::default(),
             times_from: None,
             classes: Classes::default(),
             left_out: LeftOut::default(),
@@ -175,8 +175,8 @@ pub struct FitReport {
     pub host_queue_mean_ms: Option<f64>,
     /// Requests without an issue time.
     pub requests_without_issue: u64,
-    /// Start of the trace that was left out; none if there is no warm-up.
-    pub warm_up: Option<LeftOutWarmUp>,
+    /// Slow start of the trace, left out if that was chosen; none if there is none.
+    pub warm_up: Option<FoundWarmUp>,
     /// Notes on reading the trace: the format if guessed, values that were assumed, changes to the rows.
     pub notes: Vec<String>,
     /// Rate and burst limits of the saved device.

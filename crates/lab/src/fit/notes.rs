@@ -1,7 +1,7 @@
 //! Sentences about a fit: statements on the prediction, and notes on the fitted requests.
 
 use super::suitability::not_judged;
-use super::{FitReport, LeftOutWarmUp, Suitability, TimesFrom, report};
+use super::{FitReport, FoundWarmUp, Suitability, TimesFrom, report};
 
 /// Returns the statements on the prediction: the verdict of [`verdict`], then [`details`].
 pub fn statements(fit: &FitReport) -> Vec<String> {
@@ -49,7 +49,7 @@ pub fn notes(fit: &FitReport) -> Vec<String> {
     let repeated = (failed > 0).then(|| {
         format!("{failed} requests of the predicted part failed; they are sent to the device and count in no figure")
     });
-    let warm_up = fit.warm_up.as_ref().map(LeftOutWarmUp::note);
+    let warm_up = fit.warm_up.as_ref().map(FoundWarmUp::note);
     let others = [warm_up, times_from(fit), hidden_limit(fit)].into_iter().flatten();
     fit.notes.iter().cloned().chain(left_out).chain(repeated).chain(others).collect()
 }

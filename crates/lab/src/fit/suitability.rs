@@ -125,9 +125,11 @@ impl Suitability {
 /// States that too few requests were predicted.
 pub(super) fn not_judged(evaluation: &Evaluation) -> String {
     format!(
-        "Not validated: {} of the requests are left to predict, and at least {JUDGED_REQUESTS_MIN} are needed. Choose an \
-         earlier --split.",
-        evaluation.predicted_requests
+        "Not validated: of the requests, {} are fitted and {} left to predict, and at least {JUDGED_REQUESTS_MIN} of each are needed. Choose an \
+         {} --split.",
+        evaluation.fitted_requests,
+        evaluation.predicted_requests,
+        if evaluation.fitted_requests < evaluation.predicted_requests { "later" } else { "earlier" }
     )
 }
 

@@ -1,4 +1,4 @@
-//! The start of a trace that is left out of a fit, because the device was still warming up.
+//! A slow start of a device, which a fit reports and can leave out.
 
 use std::str::FromStr;
 
@@ -12,13 +12,19 @@ use super::suitability::plural;
 use crate::failure::Failure;
 
 /// Start of a trace that is left out of a fit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WarmUpChoice {
     /// The [warm-up](seeklab_learning::warm_up) that the fitted part shows, if any; the model `trivial` keeps it.
-    #[default]
     Auto,
     /// Time from the first arrival on, left out of all models.
     Time(Duration),
+}
+
+impl Default for WarmUpChoice {
+    /// Nothing: only the user knows if a slow start is a property of the device.
+    fn default() -> Self {
+        Self::Time(Duration::ZERO)
+    }
 }
 
 impl FromStr for WarmUpChoice {
@@ -37,14 +43,16 @@ impl FromStr for WarmUpChoice {
     }
 }
 
-/// Start of a trace that was left out.
+/// Slow start of a trace, or a start that was left out by hand.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct LeftOutWarmUp {
-    /// From the first arrival to the end of the warm-up.
+pub struct FoundWarmUp {
+    /// From the first arrival to its end.
     pub time_s: f64,
     /// Requests that arrived in it.
     pub requests: u64,
-    /// Response times of the operations in it, as multiples of those after it with the same lengths, queue lengths and seek distances. Empty if
+    /// True if the models were fitted without it. `trivial` leaves out only what was chosen by hand.
+    pub is_left_out: bool,
+    /// Response times of the operations in it, as multiples of those after it with similar lengths, queue lengths and seek distances. Empty if
     /// the time was chosen by hand.
     pub slower: Vec<Slower>,
     /// Its end.
@@ -61,8 +69,8 @@ pub struct Slower {
     pub factor: f64,
 }
 
-impl LeftOutWarmUp {
-    /// The start that is left out by that choice of a trace whose first request arrives at `first`, and whose fitted part ends at
+impl FoundWarmUp {
+    /// The slow start, or what is left out by that choice, of a trace whose first request arrives at `first`, and whose fitted part ends at
     /// `boundary`. `found` is its warm-up.
     ///
     /// # Errors
@@ -73,46 +81,55 @@ impl LeftOutWarmUp {
         (first, boundary): (Instant, Instant),
     ) -> Result<Option<Self>, Failure> {
         let (end, slower) = match choice {
-            WarmUpChoice::Time(Duration::ZERO) => return Ok(None),
-            WarmUpChoice::Time(time) if first + time >= boundary => {
+            WarmUpChoice::Time(time) if !time.is_zero() && first + time >= boundary => {
                 return Err(Failure::new(format!(
                     "--warm-up {time}: nothing is left to fit, for the fitted part ends {} after the first request",
                     boundary.saturating_since(first)
                 ))
                 .hint("choose a shorter time, or fit more of the trace with --split"));
             }
-            WarmUpChoice::Time(time) => (first + time, Vec::new()),
-            WarmUpChoice::Auto => match found {
+            WarmUpChoice::Time(time) if !time.is_zero() => (first + time, Vec::new()),
+            WarmUpChoice::Time(_) | WarmUpChoice::Auto => match found {
                 Some(WarmUp { end, slower }) => (end, slower),
                 None => return Ok(None),
             },
         };
         let slower = slower.into_iter().map(|(operation, factor)| Slower { operation, factor }).collect();
-        Ok(Some(Self { time_s: (end - first).as_s(), requests: 0, slower, end }))
+        let is_left_out = choice != WarmUpChoice::default();
+        Ok(Some(Self { time_s: (end - first).as_s(), requests: 0, is_left_out, slower, end }))
     }
 
     /// Returns true if a model leaves it out.
     pub(super) const fn is_of(&self, model: &Model) -> bool {
-        self.slower.is_empty() || model.leaves_out_warm_up
+        self.is_left_out && (self.slower.is_empty() || model.leaves_out_warm_up)
     }
 
-    /// Sentence on what was left out, and why.
+    /// Sentence on it.
     pub(super) fn note(&self) -> String {
-        let left_out =
-            format!("the first {:.1} s ({} requests) are left out of the fit", self.time_s, self.requests);
+        let Self { time_s, requests, .. } = self;
         if self.slower.is_empty() {
-            return left_out + " (--warm-up)";
+            return format!(
+                "the first {time_s:.1} s ({requests} requests) are left out of the fit (--warm-up)"
+            );
         }
         let slower: Vec<String> = self
             .slower
             .iter()
-            .map(|Slower { operation, factor }| format!("{} {factor:.1} times", plural(*operation)))
+            .map(|Slower { operation, factor }| {
+                format!("{} took {factor:.1} times as long", plural(*operation))
+            })
             .collect();
-        format!(
-            "{left_out}, except of `trivial`: the device warmed up. Response times in it were longer than later with the same lengths, queue \
-             lengths and seek distances: {} (--warm-up none includes it)",
+        let found = format!(
+            "the device was slower in the first {time_s:.1} s ({requests} requests): with similar lengths, queue lengths and seek distances, {}",
             slower.join(", ")
-        )
+        );
+        match self.is_left_out {
+            true => format!("{found}. They are left out of the fit, except of `trivial` (--warm-up auto)"),
+            false => format!(
+                "{found}. If it was warming up, or its machine was busy, --warm-up auto leaves them out; a buffer that fills, a limit \
+                 or a slower place belongs to the device"
+            ),
+        }
     }
 }
 
@@ -137,12 +154,12 @@ mod tests {
     fn time_counts_from_the_first_request_and_leaves_something_to_fit() {
         let found = || Some(WarmUp { end: at(130), slower: vec![(Operation::Read, 2.0)] });
         let choose = |choice: &str| {
-            LeftOutWarmUp::choose(choice.parse().unwrap(), found(), (at(100), at(200)))
-                .map(|left_out| left_out.map(|left_out| (left_out.time_s, left_out.slower.len())))
+            FoundWarmUp::choose(choice.parse().unwrap(), found(), (at(100), at(200)))
+                .map(|found| found.map(|found| (found.time_s, found.slower.len(), found.is_left_out)))
         };
-        assert_eq!(choose("auto").unwrap(), Some((30.0, 1)));
-        assert_eq!(choose("none").unwrap(), None);
-        assert_eq!(choose("99s").unwrap(), Some((99.0, 0)));
+        assert_eq!(choose("auto").unwrap(), Some((30.0, 1, true)));
+        assert_eq!(choose("none").unwrap(), Some((30.0, 1, false)), "it is reported");
+        assert_eq!(choose("99s").unwrap(), Some((99.0, 0, true)));
         let error = choose("100s").unwrap_err().to_string();
         assert!(error.contains("nothing is left to fit"), "{error}");
     }

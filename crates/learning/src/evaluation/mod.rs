@@ -185,13 +185,13 @@ impl Times {
     }
 }
 
-/// Predicted requests from which on a prediction is judged.
+/// Requests from which on a prediction is judged: of the fitted and of the predicted ones.
 pub const JUDGED_REQUESTS_MIN: u64 = 100;
 
 impl Evaluation {
-    /// Returns true if enough requests were predicted to judge the model.
+    /// Returns true if enough requests were fitted and predicted to judge the model.
     pub const fn is_judged(&self) -> bool {
-        self.predicted_requests >= JUDGED_REQUESTS_MIN
+        self.predicted_requests >= JUDGED_REQUESTS_MIN && self.fitted_requests >= JUDGED_REQUESTS_MIN
     }
 }
 
@@ -199,8 +199,8 @@ impl Evaluation {
 pub fn sentence(evaluation: &Evaluation, split: Ratio, predicted: PredictedPart) -> String {
     if !evaluation.is_judged() {
         return format!(
-            "not measured: {} requests were left to predict, and {JUDGED_REQUESTS_MIN} are needed",
-            evaluation.predicted_requests
+            "not measured: {} requests were fitted and {} left to predict, and {JUDGED_REQUESTS_MIN} of each are needed",
+            evaluation.fitted_requests, evaluation.predicted_requests
         );
     }
     let pct = |demerit: &seeklab_analysis::comparison::Demerit| {

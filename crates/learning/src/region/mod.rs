@@ -11,7 +11,7 @@
 //!   Their bounds have a margin of one in [`RESULT_MARGIN`].
 //! - A clone draws times independently. Where the device balances a slow request by a fast one, its windows vary less than
 //!   those of the clone. So the least time of a window is at most the quantile of as many independent interarrival times,
-//!   approximated by a gamma distribution. In all but the longest windows, interarrival times count up to the longest response
+//!   approximated by a gamma distribution. In all but the longest windows of which there are enough, interarrival times count up to the longest response
 //!   time, which is what a client that waits for the device can cause; over the longest ones, a rate that lasts can reach a
 //!   limit however fast the responses are. For the same reason the longest one is the sum of the 16th longest interarrival time
 //!   and the 16th longest response time.
@@ -130,11 +130,16 @@ impl RegionFit {
         let operations = Operation::ALL.into_iter().zip(&self.operations);
         let operations: Vec<OperationBounds> =
             operations.filter_map(|(op, extremes)| extremes.bounds(op)).collect();
-        let windows = self.windows.iter().zip(WINDOWS);
+        let has_enough = |(extremes, _): &(&WindowExtremes, u32)| extremes.queue.count() >= WINDOWS_LEAST;
+        let windows: Vec<_> = self.windows.iter().zip(WINDOWS).filter(has_enough).collect();
+        let longest = windows.last().map(|(_, length)| *length);
+        let bounds = |(extremes, length): &(&WindowExtremes, u32)| {
+            extremes.bounds(*length, &gaps, Some(*length) == longest)
+        };
         (!operations.is_empty()).then(|| RegionParameters {
             gap_max: self.gap_max(),
             operations,
-            windows: windows.filter_map(|(extremes, length)| extremes.bounds(length, &gaps)).collect(),
+            windows: windows.iter().map(bounds).collect(),
         })
     }
 }
@@ -221,16 +226,13 @@ impl WindowExtremes {
         }
     }
 
-    /// The bounds of windows of that length. `None` if there are too few.
-    fn bounds(&self, length: u32, gaps: &Gaps) -> Option<WindowBounds> {
+    /// The bounds of windows of that length. Over the longest ones, a rate lasts.
+    fn bounds(&self, length: u32, gaps: &Gaps, is_longest: bool) -> WindowBounds {
         let windows = self.queue.count();
-        if windows < WINDOWS_LEAST {
-            return None;
-        }
         let wider = |value: u64| value.saturating_add(value.div_ceil(RESULT_MARGIN));
         let narrower = |value: u64| value - value.div_ceil(RESULT_MARGIN);
         let count = |value: u64| u32::try_from(value).unwrap_or(u32::MAX).min(length);
-        let of_gaps = if length == WINDOWS[WINDOWS.len() - 1] { gaps.whole } else { gaps.caused };
+        let of_gaps = if is_longest { gaps.whole } else { gaps.caused };
         let time_min = self.time.low_quantile(ONE_IN).min(of_gaps.quantile_ns(length - 1, -NORMAL_QUANTILE));
         let time_max = gaps.knows_calm.then(|| {
             let time =
@@ -240,7 +242,7 @@ impl WindowExtremes {
         let has_least_queue = length == WINDOWS[0] || gaps.knows_calm;
         let [reads_max, writes_max, flushes_max, discards_max, write_zeroes_max] =
             self.operations.each_ref().map(|extremes| count(extremes.quantile(ONE_IN)));
-        Some(WindowBounds {
+        WindowBounds {
             requests: length,
             windows,
             time_min: Duration::from_ns(narrower(time_min)),
@@ -262,7 +264,7 @@ impl WindowExtremes {
             flushes_max,
             discards_max,
             write_zeroes_max,
-        })
+        }
     }
 }
 
@@ -305,9 +307,13 @@ mod tests {
 
     /// The windows of requests at so many per second, with a response time of 0.1 ms.
     fn fast_device(per_second: f64, fua_pct: u64) -> RegionFit {
+        fast_requests(50_000, per_second, fua_pct)
+    }
+
+    fn fast_requests(count: u64, per_second: f64, fua_pct: u64) -> RegionFit {
         let mut stream = Seed(5).stream("load");
         let (mut fit, mut now) = (RegionFit::default(), Instant::ZERO);
-        for _ in 0..50_000 {
+        for _ in 0..count {
             now += stream.exponential(Duration::from_ms_f64(1_000.0 / per_second));
             let fua = stream.below(100) < fua_pct;
             let record =
@@ -323,6 +329,17 @@ mod tests {
         // 511 gaps of 2.08 ms, 3.09 standard deviations of 47 ms less, and a sixteenth.
         let seconds = longest.time_min.as_s();
         assert!((0.82..0.90).contains(&seconds), "{seconds}");
+    }
+
+    #[test]
+    fn short_trace_bounds_its_rate_by_the_longest_windows_that_it_has() {
+        // The least time of one in a thousand windows: 63 gaps of 2.08 ms, and 7, take 88 and 2.1 ms, less a margin.
+        for (requests, windows, least_s) in [(16_000, 2, 0.070), (2_000, 1, 0.0014)] {
+            let region = fast_requests(requests, 480.0, 0).parameters().unwrap();
+            assert_eq!(region.windows.len(), windows);
+            let seconds = region.windows[windows - 1].time_min.as_s();
+            assert!(seconds > least_s, "{requests}: {seconds}");
+        }
     }
 
     #[test]
