@@ -1,17 +1,18 @@
-//! Warm-up of a device: the time at the start of a trace in which it is slower than later, under the same conditions.
+//! Warm-up of a device: the time at the start of a trace in which it is slower than later, under similar conditions.
 //!
 //! ```text
-//! requests ─▶ Settling: the first of each of 128 bins of time ─▶ WarmUp, if there is one
-//!                                                                   └▶ Settled: a fit to what comes after it
+//! requests ─▶ Settling: some of each of up to 128 bins of time ─▶ WarmUp, if there is one
+//!                                                                    └▶ Settled: a fit to what comes after it
 //! ```
 //! # Method
-//! Response times are compared by their logarithms, each with the mean of its class: operation, length, queue length and seek distance. So neither a change
-//! of the load nor of its place is one of the device. Of the times at which the warm-up may end, up to the half, the marginal standard error rule \[White97\] chooses the one after
+//! Response times are compared by their logarithms, each with the mean of its class: operation, length, queue length and seek distance,
+//! each by doublings. So most changes of the load are none of the device. Of the times at which the warm-up may end, up to the half, the marginal standard error rule \[White97\] chooses the one after
 //! which the standard error of the mean of the rest, by batches, is least.
 //!
 //! # Scope and limits
 //! Only a slow start is a warm-up: cold caches, or a machine that is still busy with something else. A fast one is
-//! the property of a device: credits of a limit, an empty buffer.
+//! the property of a device: credits of a limit, an empty buffer. A slow start can be such a property, too: a buffer that is full at
+//! first, a limit, slow places, or a load that changes within a class. Only the user can tell.
 //!
 //! # References
 //! \[White97\]: K. P. White, An effective truncation heuristic for bias reduction in simulation output, Simulation 69(6), 1997.

@@ -157,6 +157,24 @@ impl Arguments {
         }
         make_rereadable(session, std::iter::once(&self.trace).chain(&self.more).map(PathBuf::as_path))?;
         if is_fio(&self.trace)? {
+            refuse_given(
+                &[
+                    ("--require", !self.require.is_empty()),
+                    ("--device", self.device.is_some()),
+                    ("--capacity", self.capacity.is_some()),
+                    ("--days", self.days.is_some()),
+                    ("--open", self.open),
+                    ("--allow-gaps", self.allow_gaps),
+                    ("--warm-up", self.warm_up != WarmUpChoice::default()),
+                    ("--times-from", self.times_from.is_some()),
+                    ("--no-limits", self.no_limits),
+                    ("--without", !self.without.is_empty()),
+                    ("--evaluated", self.evaluated.is_some()),
+                    ("--report", self.report.is_some()),
+                ],
+                "is of a trace, and these are results of fio",
+                "leave it out, or fit a trace of requests (fio's --write_lat_log with log_offset=1)",
+            )?;
             let results = std::iter::once(self.trace).chain(self.more).collect();
             return super::fit_sweep::run(
                 session,
@@ -202,12 +220,11 @@ impl Arguments {
                 ("--report", self.report.is_some()),
                 ("--require", !self.require.is_empty()),
             ];
-            if let Some((flag, _)) = of_one.into_iter().find(|(_, is_given)| *is_given) {
-                return Err(Failure::new(format!(
-                    "{flag}: is of one device, and --device all fits all of them"
-                ))
-                .hint("choose one with --device N"));
-            }
+            refuse_given(
+                &of_one,
+                "is of one device, and --device all fits all of them",
+                "choose one with --device N",
+            )?;
             let files = SeveralFitFiles {
                 trace: self.trace,
                 reading: self.reading.options(),
@@ -231,6 +248,14 @@ impl Arguments {
             .file(result.evaluated.as_deref(), || description_text(result.evaluated_description.as_ref()))
             .file(result.report.as_deref(), || render_page_html(&plotted(&result)));
         result.unmet().fold(delivery, |delivery, unmet| delivery.and(Err(Failure::check(unmet)))).finish()
+    }
+}
+
+/// Refuses the first of the options that is given.
+fn refuse_given(options: &[(&str, bool)], reason: &str, hint: &str) -> Result<(), Failure> {
+    match options.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(Failure::new(format!("{option}: {reason}")).hint(hint)),
+        None => Ok(()),
     }
 }
 

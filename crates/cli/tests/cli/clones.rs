@@ -111,47 +111,6 @@ fn evaluation_shows_the_correlation_that_the_plain_model_loses() {
 }
 
 #[test]
-fn fit_names_the_worst_class_and_judges_each_operation() {
-    let bench = Bench::new();
-    // Writes stay as they were; reads, every tenth request, take twice as long in the second half.
-    let mut text = "arrival_ns,response_ns,device,op,lbn,blocks\n".to_owned();
-    for index in 0..8_000_u64 {
-        let (op, response) = match index % 10 {
-            3 => ("read", if index < 4_000 { 1_000_000 } else { 2_000_000 }),
-            _ => ("write", 4_000_000 + index * 7_919 % 2_000 * 1_000),
-        };
-        text += &format!("{},{response},0,{op},{},8\n", index * 10_000_000, index * 104_729 % 1_000_000);
-    }
-    bench.write("reads.csv", text);
-    let fit = ["fit", "reads.csv", "-o", "clone.toml", "--report", "fit.html", "--model", "station"];
-    let document = bench.json(&fit);
-    let evaluation = &document["fit"]["evaluations"][0];
-    let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value}"));
-    assert!(number(&evaluation["demerit_to_p99"]["ea_rms_pct"]) < 10.0, "good over all: {evaluation}");
-    let worst = &evaluation["worst_class"];
-    assert_eq!((&worst["operation"], &worst["queue_length_min"]), (&"read".into(), &0.into()), "{worst}");
-    assert!((number(&worst["requests_pct"]) - 10.0).abs() < 0.1, "{worst}");
-    assert!((number(&worst["mean_error_pct"]) + 50.0).abs() < 1.0, "{worst}");
-    let operations = evaluation["operations"].as_array().unwrap().iter();
-    let verdicts: Vec<_> = operations.map(|of| (of["operation"].clone(), of["verdict"].clone())).collect();
-    let expected = [("read", "not_usable"), ("write", "usable")];
-    assert_eq!(verdicts, expected.map(|(op, verdict)| (op.into(), verdict.into())), "{evaluation}");
-    let sentence = "Worst class: read at queue length 0 (10.0 % of the requests). Their mean is 2.000 ms";
-    let text = bench.run(&fit).done();
-    assert!(text.replace('\n', " ").contains(sentence), "{text}");
-    assert!(
-        text.lines().any(|line| line.starts_with("read, station") && line.ends_with("not usable")),
-        "{text}"
-    );
-    let page = String::from_utf8(bench.read("fit.html")).unwrap();
-    for part in [sentence, "not usable"] {
-        assert!(page.contains(part), "{part}");
-    }
-    let shown = unfolded(&bench.run(&["devices", "clone.toml"]).done());
-    assert!(shown.contains("; read: not usable (mean -4") && shown.contains("; write: usable ("), "{shown}");
-}
-
-#[test]
 fn clone_has_the_size_of_the_device_and_not_of_the_blocks_addressed() {
     let bench = Bench::new();
     // Requests to the first blocks of the disk alone.

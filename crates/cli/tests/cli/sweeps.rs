@@ -74,6 +74,19 @@ fn clone_flushes_as_fio_measured() {
 }
 
 #[test]
+fn options_of_a_trace_are_refused_for_results_of_fio() {
+    let bench = Bench::new();
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../learning/tests/data/fio/disk.json");
+    let fit = ["fit", sample.to_str().unwrap(), "-o", "clone.toml"];
+    for option in
+        [&["--require", "mean_pct<=1"][..], &["--warm-up", "3s"], &["--report", "r.html"], &["--open"]]
+    {
+        bench.run(&[&fit[..], option].concat()).fails(&[option[0], "results of fio"]);
+        assert!(!bench.path("clone.toml").exists());
+    }
+}
+
+#[test]
 fn mistakes_in_fio_results_are_reported() {
     let bench = Bench::new();
     bench.write("cut.json", "{\"fio version\": \"fio-3.33\", \"jobs\": [");

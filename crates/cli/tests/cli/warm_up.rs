@@ -37,3 +37,23 @@ fn clone_of_a_database_leaves_out_the_warm_up_and_halves_the_error_of_the_trivia
     }
     assert_eq!(error(&fit, "trivial"), error(&all, "trivial"));
 }
+
+#[test]
+fn warm_up_that_leaves_nothing_to_fit_is_refused() {
+    let bench = Bench::new();
+    let mut text = "arrival_ns,response_ns,device,op,lbn,blocks\n".to_owned();
+    // Two seconds of requests, a pause of eight, and two seconds more, which are predicted.
+    for index in 0..4_000_u64 {
+        let arrival_ns = index * 1_000_000 + index / 2_000 * 8_000_000_000;
+        text += &format!("{arrival_ns},500000,0,read,{},8\n", index * 7_919 % 1_000_000);
+    }
+    bench.write("pause.csv", text);
+    for more in [&[][..], &["--model", "plain"], &["--predict", "all"]] {
+        let fit = ["fit", "pause.csv", "-o", "clone.toml", "--warm-up", "3s"];
+        bench.run(&[&fit[..], more].concat()).fails(&["--warm-up", "no request is left to fit", "--split"]);
+    }
+    bench.run(&["fit", "pause.csv", "-o", "clone.toml", "--warm-up", "1s"]).done();
+    bench
+        .run(&["fit", "pause.csv", "-o", "clone.toml", "--warm-up", "7s"])
+        .fails(&["nothing is left to fit"]);
+}

@@ -46,6 +46,14 @@ fn is_left_out(record: &TraceRecord, recorder: Recorder) -> bool {
     record.completion.is_none() || recorder.is_recorders_own(record)
 }
 
+/// The failure of fits that a warm-up leaves without requests. `None` if they have some.
+fn nothing_left(warm_up: Option<&FoundWarmUp>, fits: &[Box<dyn Fit>]) -> Option<Failure> {
+    let left_out = warm_up.filter(|warm_up| warm_up.is_left_out && warm_up.requests > 0)?;
+    let mut summaries = fits.iter().map(|fit| fit.summary());
+    let is_empty = summaries.any(|summary| summary.requests == 0 && summary.failed_requests == 0);
+    is_empty.then(|| left_out.nothing_behind())
+}
+
 impl<'a> DeviceFit<'a> {
     /// Begins a fit. The split is of the time between the two of `span`.
     ///
@@ -118,14 +126,19 @@ impl<'a> DeviceFit<'a> {
         let ours = records.iter().filter(|record| !recorder.is_recorders_own(record));
         check_response_times(ours.clone())?;
         if let Some(warm_up) = &mut self.warm_up {
-            warm_up.requests += ours.clone().filter(|record| record.arrival < warm_up.end).count() as u64;
+            let is_in_it =
+                |record: &&TraceRecord| record.arrival < warm_up.end && record.completion.is_some();
+            warm_up.requests += ours.clone().filter(is_in_it).count() as u64;
         }
         self.requests_without_response += ours.filter(|record| record.completion.is_none()).count() as u64;
         let mut runs = records.split(|record| is_left_out(record, recorder));
         runs.try_for_each(|run| {
             let begins = self.evaluating.begins_with(run);
             let _working = begins.then(|| self.session.working("fitting the first part"));
-            Ok(self.evaluating.take(run, &self.place, &self.options.models, &mut self.fits)?)
+            let taken = self.evaluating.take(run, &self.place, &self.options.models, &mut self.fits);
+            taken.map_err(|error| {
+                nothing_left(self.warm_up.as_ref(), &self.fits).unwrap_or_else(|| error.into())
+            })
         })
     }
 
@@ -134,6 +147,9 @@ impl<'a> DeviceFit<'a> {
         let Self { session, options, device, seen, split, times_from, capacity, mut about, fits, .. } = self;
         let (first, last) = seen.span;
         let block_size = self.place.block_size;
+        if let Some(failure) = nothing_left(self.warm_up.as_ref(), &fits) {
+            return Err(failure);
+        }
         let summary = fits[0].summary();
         if summary.requests == 0 && summary.failed_requests > 0 {
             return Err(Failure::new(format!(

@@ -11,6 +11,9 @@ use serde::Serialize;
 use super::suitability::plural;
 use crate::failure::Failure;
 
+/// Hint if nothing is left to fit.
+const SHORTER: &str = "choose a shorter time, or fit more of the trace with --split";
+
 /// Start of a trace that is left out of a fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WarmUpChoice {
@@ -48,7 +51,7 @@ impl FromStr for WarmUpChoice {
 pub struct FoundWarmUp {
     /// From the first arrival to its end.
     pub time_s: f64,
-    /// Requests that arrived in it.
+    /// Requests with response times that arrived in it.
     pub requests: u64,
     /// True if the models were fitted without it. `trivial` leaves out only what was chosen by hand.
     pub is_left_out: bool,
@@ -86,7 +89,7 @@ impl FoundWarmUp {
                     "--warm-up {time}: nothing is left to fit, for the fitted part ends {} after the first request",
                     boundary.saturating_since(first)
                 ))
-                .hint("choose a shorter time, or fit more of the trace with --split"));
+                .hint(SHORTER));
             }
             WarmUpChoice::Time(time) if !time.is_zero() => (first + time, Vec::new()),
             WarmUpChoice::Time(_) | WarmUpChoice::Auto => match found {
@@ -97,6 +100,15 @@ impl FoundWarmUp {
         let slower = slower.into_iter().map(|(operation, factor)| Slower { operation, factor }).collect();
         let is_left_out = choice != WarmUpChoice::default();
         Ok(Some(Self { time_s: (end - first).as_s(), requests: 0, is_left_out, slower, end }))
+    }
+
+    /// The failure if no request is left to fit behind it.
+    pub(super) fn nothing_behind(&self) -> Failure {
+        Failure::new(format!(
+            "--warm-up: no request is left to fit: those of the fitted part arrive in the first {:.1} s",
+            self.time_s
+        ))
+        .hint(SHORTER)
     }
 
     /// Returns true if a model leaves it out.
