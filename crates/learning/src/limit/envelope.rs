@@ -14,7 +14,7 @@
 //! J.-Y. Le Boudec, P. Thiran, Network Calculus, Springer LNCS 2050, 2001, sections 1.2.1 and 1.2.4: arrival curves, minimum
 //! arrival curve.
 
-use super::traffic::Traffic;
+use super::traffic::{Traffic, Unit};
 use crate::error::Error;
 use crate::stop::StopCheck;
 
@@ -61,14 +61,16 @@ struct Steps {
 ///
 /// # Errors
 /// If the fit was stopped.
-pub(super) fn lines(traffic: &Traffic, stop: &StopCheck) -> Result<Vec<Line>, Error> {
+pub(super) fn lines(traffic: &Traffic, unit: Unit, stop: &StopCheck) -> Result<Vec<Line>, Error> {
     let mut found = Vec::new();
-    let whole = Steps::of(traffic, 0..traffic.runs.len());
+    let cost_mean = traffic.costs_mean[unit as usize];
+    let whole = Steps::of(traffic, unit, 0..traffic.runs.len());
     if traffic.runs.len() > 1 {
-        let runs: Vec<Steps> = (0..traffic.runs.len()).map(|run| Steps::of(traffic, run..run + 1)).collect();
-        found.extend(straight(&curve(&runs, traffic, stop)?));
+        let runs: Vec<Steps> =
+            (0..traffic.runs.len()).map(|run| Steps::of(traffic, unit, run..run + 1)).collect();
+        found.extend(straight(&curve(&runs, cost_mean, stop)?));
     }
-    found.extend(straight(&curve(&[whole], traffic, stop)?));
+    found.extend(straight(&curve(&[whole], cost_mean, stop)?));
     found.sort_by(|one, other| one.bent.total_cmp(&other.bent));
     let mut distinct: Vec<Line> = Vec::new();
     for line in found {
@@ -87,21 +89,21 @@ impl Line {
 }
 
 impl Steps {
-    fn of(traffic: &Traffic, runs: std::ops::Range<usize>) -> Self {
+    fn of(traffic: &Traffic, unit: Unit, runs: std::ops::Range<usize>) -> Self {
         let mut this = Self { times: Vec::new(), work: vec![0.0], coarse: 0.0 };
         let mut now = 0.0;
         for (place, run) in traffic.runs[runs].iter().enumerate() {
             let before = if place == 0 { &[][..] } else { &run.before };
-            for (passed, cost) in before {
+            for (passed, costs) in before {
                 now += passed;
-                this.push(now, *cost);
+                this.push(now, costs[unit as usize]);
                 this.coarse = this.coarse.max(*passed);
             }
             let begin = now;
             for index in &run.completed {
                 let request = &run.requests[*index as usize];
                 now = begin + request.completion;
-                this.push(now, request.cost);
+                this.push(now, request.costs[unit as usize]);
             }
         }
         this
@@ -161,7 +163,7 @@ fn first(from: usize, end: usize, holds: impl Fn(usize) -> bool) -> usize {
 }
 
 /// The curve of separate pieces: lengths, and the most work in each.
-fn curve(pieces: &[Steps], traffic: &Traffic, stop: &StopCheck) -> Result<Vec<(f64, f64)>, Error> {
+fn curve(pieces: &[Steps], cost_mean: f64, stop: &StopCheck) -> Result<Vec<(f64, f64)>, Error> {
     let span = pieces.iter().map(Steps::span).fold(0.0, f64::max);
     let (work, time) = pieces.iter().fold((0.0, 0.0), |(work, time), piece| {
         (work + piece.work.last().copied().unwrap_or(0.0), time + piece.span())
@@ -171,7 +173,7 @@ fn curve(pieces: &[Steps], traffic: &Traffic, stop: &StopCheck) -> Result<Vec<(f
     }
     let coarse = pieces.iter().map(|piece| piece.coarse).fold(0.0, f64::max);
     // At the mean rate of the trace; windows of a burst hold more.
-    let shortest = (WORK_LEAST * traffic.cost_mean * time / work / 16.0).max(BINS_LEAST * coarse);
+    let shortest = (WORK_LEAST * cost_mean * time / work / 16.0).max(BINS_LEAST * coarse);
     let lengths = std::iter::successors(Some(span), |length| Some(length / STEP));
     let lengths = lengths.take_while(|length| *length >= shortest).take(LENGTHS_MAX);
     let curve: Result<Vec<(f64, f64)>, Error> = lengths
@@ -240,18 +242,16 @@ fn touching(curve: &[(f64, f64)]) -> Vec<Line> {
 mod tests {
     use seeklab_core::{Instant, Seed};
 
-    use super::super::traffic::{Charged, Run, Unit};
+    use super::super::traffic::{Charged, Run};
     use super::*;
 
     /// Requests of cost 1 that complete at these times, on arrival.
     fn traffic(times: &[f64]) -> Traffic {
-        let requests: Vec<Charged> = (0..)
-            .zip(times)
-            .map(|(place, time)| Charged { arrival: *time, completion: *time, cost: 1.0, place })
-            .collect();
+        let requests: Vec<Charged> =
+            (0..).zip(times).map(|(place, time)| Charged::read([*time; 2], [1.0; 2], place)).collect();
         let completed = (0..requests.len() as u32).collect();
         let run = Run { origin: Instant::ZERO, before: Vec::new(), requests, completed };
-        Traffic { unit: Unit::Requests, runs: vec![run], cost_mean: 1.0, response_min: 0.0 }
+        Traffic { runs: vec![run], costs_mean: [1.0; 2], response_min: 0.0 }
     }
 
     #[test]
@@ -264,7 +264,7 @@ mod tests {
                 now += f64::from(count) * apart;
             }
         }
-        let lines = lines(&traffic(&times), &StopCheck::default()).unwrap();
+        let lines = lines(&traffic(&times), Unit::Requests, &StopCheck::default()).unwrap();
         let near =
             |line: &Line| (line.rate / 1e-3 - 1.0).abs() < 0.01 && (line.burst / 500.0 - 1.0).abs() < 0.05;
         assert!(lines.iter().any(near), "{lines:?}");

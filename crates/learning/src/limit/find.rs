@@ -9,11 +9,11 @@ use seeklab_devices::limit::{
 };
 use toml::Table;
 
-use super::calibration::Calibrated;
+use super::calibration::{Calibrated, Calibration};
 use super::envelope::{Line, lines};
 use super::history::History;
 use super::traffic::{Lengths, Passed, Traffic, Unit};
-use super::trial::{CLOCK_NS, Evidence, Suspect, evidence};
+use super::trial::{Evidence, Passage, Suspect, evidence};
 use crate::error::Error;
 use crate::stop::StopCheck;
 
@@ -26,14 +26,16 @@ const SHARE_LEAST: usize = 10;
 /// Length from which a limit counts as one of bytes, if all requests have the same length.
 const LONG_BYTES: f64 = 32_768.0;
 
-/// Factor by which limits of reads and of writes must explain more than one of all operations, which is simpler.
+/// Factor by which limits of reads and of writes, or of requests and of bytes, must explain more than one limit, which is simpler.
 const DISTINCT: f64 = 1.01;
+
+/// Lines of requests and of bytes that are tried together: so many of each, the straightest.
+const TOGETHER: usize = 6;
 
 /// A limit that a trace shows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Found {
     pub(crate) of: Limited,
-    unit: Unit,
     calibrated: Calibrated,
     /// Used part of the burst at the last arrival, and what waits for it then.
     used: f64,
@@ -42,6 +44,9 @@ pub(crate) struct Found {
     /// distinguished.
     is_even: bool,
 }
+
+/// Limits that hold requests together: one, or one of requests and one of bytes.
+type Together = Vec<Found>;
 
 /// The limits that a trace shows, and how long its requests waited for them.
 #[derive(Debug, Default)]
@@ -76,21 +81,27 @@ pub(crate) fn find(
     let mut came: Vec<Vec<(Instant, bool)>> = Vec::new();
     while found.len() < LIMITS_MAX {
         let Some(next) = best(&past, history, block_size, &found, stop)? else { break };
-        let Some(traffic) = Traffic::of(&past, history, next.of, next.unit) else { break };
+        let Some(traffic) = Traffic::of(&past, history, next[0].of) else { break };
         if came.is_empty() {
             let arrivals = |run: &Vec<Passed>| run.iter().map(|passed| (passed.arrival, false)).collect();
             came = past.iter().map(arrivals).collect();
         }
-        let passage = next.calibrated.suspect.passage(&traffic);
-        let admitted = traffic.runs.iter().zip(&passage.admitted);
-        for ((run, came), (seen, times)) in past.iter_mut().zip(&mut came).zip(admitted) {
-            for (charged, time) in seen.requests.iter().zip(times) {
+        let admitted = match next[..] {
+            [one, other] => {
+                Passage::of(&[one, other].map(|found| found.calibrated.suspect), &traffic).admitted
+            }
+            _ => Passage::of(&[next[0].calibrated.suspect], &traffic).admitted,
+        };
+        for ((run, came), (seen, times)) in
+            past.iter_mut().zip(&mut came).zip(traffic.runs.iter().zip(&admitted))
+        {
+            for (charged, admission) in seen.requests.iter().zip(times) {
                 let passed = &mut run[charged.place as usize];
-                came[charged.place as usize].1 |= time - charged.arrival > CLOCK_NS;
-                passed.arrival = passed.arrival.max(seen.origin + Duration::from_ns_f64(*time));
+                came[charged.place as usize].1 |= admission.held_by.is_some();
+                passed.arrival = passed.arrival.max(seen.origin + Duration::from_ns_f64(admission.time));
             }
         }
-        found.push(next);
+        found.extend(next);
     }
     let waits = past.iter().flatten().zip(came.iter().flatten()).map(|(past, (came, is_held))| {
         let time = past.arrival.saturating_since(*came);
@@ -107,7 +118,7 @@ fn best(
     block_size: ByteSize,
     known: &[Found],
     stop: &StopCheck,
-) -> Result<Option<Found>, Error> {
+) -> Result<Option<Together>, Error> {
     let all: usize = runs.iter().map(Vec::len).sum();
     let reads = runs.iter().flatten().filter(|passed| passed.op == Operation::Read).count();
     let is_mixed = reads.min(all - reads) >= all / SHARE_LEAST;
@@ -117,14 +128,15 @@ fn best(
         return Ok(joint);
     }
     let separate = [of(Limited::Reads)?, of(Limited::Writes)?];
-    let explained: f64 = separate.iter().flatten().map(Found::score).sum();
+    let explained: f64 = separate.iter().flatten().map(score).sum();
     Ok(match joint {
-        Some(joint) if joint.score() * DISTINCT >= explained => Some(joint),
+        Some(joint) if score(&joint) * DISTINCT >= explained => Some(joint),
         _ => strongest(separate.into_iter().flatten()),
     })
 }
 
-/// The limit of these operations that explains most of the waiting.
+/// The limits of these operations that explain most of the waiting. Where requests and bytes are limited and the load often
+/// meets both, no bucket is right by itself, or explains less than both together.
 fn best_of(
     of: Limited,
     runs: &[Vec<Passed>],
@@ -132,53 +144,83 @@ fn best_of(
     block_size: ByteSize,
     known: &[Found],
     stop: &StopCheck,
-) -> Result<Option<Found>, Error> {
+) -> Result<Option<Together>, Error> {
     let Some(Lengths { mean, is_even }) = Lengths::of(runs, of) else { return Ok(None) };
+    let Some(traffic) = Traffic::of(runs, history, of) else { return Ok(None) };
     let units = match is_even {
         false => &[Unit::Requests, Unit::Blocks][..],
         true if mean * block_size.as_bytes() as f64 >= LONG_BYTES => &[Unit::Blocks],
         true => &[Unit::Requests],
     };
-    let mut found = Vec::new();
+    let mut suspects: Vec<Vec<Suspect>> = Vec::new();
     for unit in units {
-        let Some(traffic) = Traffic::of(runs, history, of, *unit) else { continue };
-        for line in lines(&traffic, stop)? {
-            found.extend(tried(&traffic, line, of, is_even, stop)?);
+        let suspect = |Line { rate, burst, .. }| Suspect { unit: *unit, rate, burst };
+        suspects.push(lines(&traffic, *unit, stop)?.into_iter().map(suspect).collect());
+    }
+    let is_new = |found: &Together| known.iter().all(|known| found.iter().all(|found| !known.is_near(found)));
+    let mut found = Vec::new();
+    for suspect in suspects.iter().flatten() {
+        found.extend(tried(&traffic, [*suspect], of, is_even, stop)?);
+    }
+    let single = strongest(found.into_iter().filter(is_new));
+    let [mut requests, mut bytes] = match &suspects[..] {
+        [requests, bytes] => [requests, bytes].map(|lines| &lines[..lines.len().min(TOGETHER)]),
+        _ => return Ok(single),
+    };
+    let known_suspect = single.as_ref().map(|single| [single[0].calibrated.suspect]);
+    if let Some(suspect) = &known_suspect {
+        let side = if suspect[0].unit == Unit::Requests { &mut requests } else { &mut bytes };
+        *side = suspect;
+    }
+    let mut found = Vec::new();
+    for one in requests {
+        for other in bytes {
+            found.extend(tried(&traffic, [*one, *other], of, is_even, stop)?);
         }
     }
-    Ok(strongest(found.into_iter().filter(|found| known.iter().all(|known| !known.is_near(found)))))
+    let together = strongest(found.into_iter().filter(is_new));
+    Ok(match (single, together) {
+        (Some(single), Some(together)) if score(&together) <= score(&single) * DISTINCT => Some(single),
+        (single, together) => together.or(single),
+    })
 }
 
-/// The one that explains most, of equal ones the first.
-fn strongest(found: impl Iterator<Item = Found>) -> Option<Found> {
-    found.reduce(|best, next| if next.score() > best.score() { next } else { best })
+/// The ones that explain most, of equal ones the first.
+fn strongest(found: impl Iterator<Item = Together>) -> Option<Together> {
+    found.reduce(|best, next| if score(&next) > score(&best) { next } else { best })
 }
 
-/// The limit of a line, if it is one.
-fn tried(
+/// Nanoseconds of waiting that limits explain together, less what they leave.
+fn score(found: &Together) -> f64 {
+    found.first().map_or(0.0, |found| found.evidence.score)
+}
+
+/// The limits of suspected buckets, if they are limits.
+fn tried<const N: usize>(
     traffic: &Traffic,
-    line: Line,
+    suspects: [Suspect; N],
     of: Limited,
     is_even: bool,
     stop: &StopCheck,
-) -> Result<Option<Found>, Error> {
-    let suspect = Suspect { rate: line.rate, burst: line.burst };
-    let Some((calibrated, passage)) = Calibrated::of(traffic, suspect, stop)? else { return Ok(None) };
-    let evidence = evidence(traffic, &calibrated, &passage);
-    let found = Found { of, unit: traffic.unit, calibrated, used: passage.used, evidence, is_even };
-    Ok(evidence.is_found.then_some(found))
+) -> Result<Option<Together>, Error> {
+    let Some(calibration) = Calibration::of(traffic, suspects, stop)? else { return Ok(None) };
+    let evidence = evidence(traffic, &calibration);
+    let found = (0..N).map(|bucket| Found {
+        of,
+        calibrated: calibration.buckets[bucket],
+        used: calibration.passage.used[bucket],
+        evidence: evidence[bucket],
+        is_even,
+    });
+    Ok(evidence[0].is_found.then(|| found.collect()))
 }
 
 impl Found {
-    const fn score(&self) -> f64 {
-        self.evidence.score
-    }
-
     /// Returns true if the rate of the other is within 5 % of this limit's rate, for the same operations and unit.
     fn is_near(&self, other: &Self) -> bool {
         const NEAR: f64 = 0.05;
-        let rates = self.calibrated.suspect.rate / other.calibrated.suspect.rate;
-        self.of == other.of && self.unit == other.unit && (rates - 1.0).abs() < NEAR
+        let [one, another] = [self, other].map(|found| found.calibrated.suspect);
+        self.of == other.of && one.unit == another.unit && (one.rate / another.rate - 1.0).abs() < NEAR
     }
 }
 
@@ -217,15 +259,15 @@ impl Limits {
 impl Found {
     /// Puts its bucket into a layer, with what speaks for it.
     fn put(&self, layer: &mut LimitParameters, block_size: ByteSize, with_state: bool) {
-        let scale = match self.unit {
+        let Calibrated { suspect, rates, bursts } = self.calibrated;
+        let scale = match suspect.unit {
             Unit::Requests => 1.0,
             Unit::Blocks => block_size.as_bytes() as f64,
         };
-        let Calibrated { suspect, rates, bursts } = self.calibrated;
         let burst = ((suspect.burst * scale).round() as u64).max(1);
         let used = if with_state { (self.used * scale).round() as u64 } else { 0 };
         let per_s = five_digits(suspect.rate * scale * 1e9);
-        let key = match self.unit {
+        let key = match suspect.unit {
             Unit::Requests => {
                 let Some(rate) = RequestRate::from_per_s(per_s) else { return };
                 layer.requests.push(RequestBucket { rate, burst, used });
@@ -238,7 +280,7 @@ impl Found {
                 format!("bytes[{}]", layer.bytes.len() - 1)
             }
         };
-        let even = match (self.is_even, self.unit) {
+        let even = match (self.is_even, suspect.unit) {
             (false, _) => "",
             (true, Unit::Requests) => "; all requests have one length, so it may be a limit of bytes",
             (true, Unit::Blocks) => "; all requests have one length, so it may be a limit of requests",
@@ -248,7 +290,7 @@ impl Found {
             let [low, high] = ends.map(|end| five_digits(end * scale));
             format!("{low} to {high}")
         };
-        let (rates, bursts) = match self.unit {
+        let (rates, bursts) = match suspect.unit {
             Unit::Requests => (interval(rates, 1e9) + " requests/s", interval(bursts, 1.0) + " requests"),
             Unit::Blocks => (interval(rates, scale * 1e3) + " MB/s", interval(bursts, scale / 1e6) + " MB"),
         };

@@ -3,7 +3,7 @@
 use seeklab_core::{Instant, Operation};
 use seeklab_devices::limit::Limited;
 
-use super::traffic::Unit;
+use super::traffic::Costs;
 
 /// Bins at most; when there are as many, each two become one.
 const BINS: usize = 8_192;
@@ -69,32 +69,31 @@ impl History {
         self.bins.truncate(self.bins.len().div_ceil(2));
     }
 
-    /// Returns the work completed between two times, as steps of nanoseconds with the cost in each.
+    /// Returns the work completed between two times, as steps of nanoseconds with the costs in each.
     /// Within a bin, the work is spread evenly.
     pub(crate) fn between(
         &self,
         from: Instant,
         until: Instant,
         of: Limited,
-        unit: Unit,
-    ) -> impl Iterator<Item = (f64, f64)> + '_ {
+    ) -> impl Iterator<Item = (f64, Costs)> + '_ {
         let since = |time: Instant| self.origin.map_or(0, |origin| time.saturating_since(origin).as_ns());
         let (from, until) = (since(from), since(until).max(since(from)));
         let width = 1_u64 << self.shift;
         (from >> self.shift..=until >> self.shift).map(move |place| {
             let (start, end) = ((place * width).max(from), ((place + 1) * width).min(until));
             let bin = self.bins.get(place as usize).copied().unwrap_or_default();
-            let each = match unit {
-                Unit::Requests => bin.requests,
-                Unit::Blocks => bin.blocks,
-            };
-            let cost = match of {
-                Limited::All => each[0] + each[1],
-                Limited::Reads => each[0],
-                Limited::Writes => each[1],
-            };
             let passed = end.saturating_sub(start) as f64;
-            (passed, cost as f64 * passed / width as f64)
+            let share = passed / width as f64;
+            let costs = [bin.requests, bin.blocks].map(|[reads, others]| {
+                let cost = match of {
+                    Limited::All => reads + others,
+                    Limited::Reads => reads,
+                    Limited::Writes => others,
+                };
+                cost as f64 * share
+            });
+            (passed, costs)
         })
     }
 }
@@ -113,19 +112,17 @@ mod tests {
             history.record(at(ms), at(ms), op, 16);
         }
         assert!(history.bins.len() <= BINS, "{}", history.bins.len());
-        for (of, unit, expected) in [
-            (Limited::All, Unit::Requests, 2_000_000.0),
-            (Limited::Reads, Unit::Requests, 1_500_000.0),
-            (Limited::Writes, Unit::Blocks, 8_000_000.0),
-        ] {
-            let steps: Vec<(f64, f64)> = history.between(at(1_000_500), at(3_000_500), of, unit).collect();
-            let sum = |part: fn(&(f64, f64)) -> f64| steps.iter().map(part).sum::<f64>();
+        for (of, requests) in
+            [(Limited::All, 2_000_000.0), (Limited::Reads, 1_500_000.0), (Limited::Writes, 500_000.0)]
+        {
+            let steps: Vec<(f64, Costs)> = history.between(at(1_000_500), at(3_000_500), of).collect();
+            let sum = |part: fn(&(f64, Costs)) -> f64| steps.iter().map(part).sum::<f64>();
             assert!((sum(|step| step.0) / 2e12 - 1.0).abs() < 1e-9);
-            assert!(
-                (sum(|step| step.1) / expected - 1.0).abs() < 1e-3,
-                "{of:?} {unit:?}: {}",
-                sum(|step| step.1)
-            );
+            for (found, expected) in
+                [(sum(|step| step.1[0]), requests), (sum(|step| step.1[1]), 16.0 * requests)]
+            {
+                assert!((found / expected - 1.0).abs() < 1e-3, "{of:?}: {found}, {expected} expected");
+            }
         }
     }
 }

@@ -4,7 +4,9 @@
 //! trace ─▶ Passed, History ─▶ Traffic ─▶ envelope: lines on the arrival curve ─▶ calibration ─▶ trial: does a bucket explain the waiting?
 //! ```
 //! # Scope and limits
-//! A limit is a token bucket of requests or of bytes; two of them make a volume whose burst has a rate of its own.
+//! A limit is a token bucket of requests or of bytes; two of them make a volume whose burst has a rate of its own. A bucket of requests
+//! and one of bytes are also tried together. A device of constant service time that becomes slower once, under one kind of load,
+//! cannot be distinguished from a used-up burst.
 
 mod calibration;
 mod envelope;

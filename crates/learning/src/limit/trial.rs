@@ -9,13 +9,15 @@
 //! # Criteria
 //! A limit is found if all of these hold:
 //! 1. [`HELD`] requests at least wait for the bucket.
-//! 2. The bucket explains [`EXPLAINED`] of the excess of their response times over those of the others.
+//! 2. The bucket explains [`EXPLAINED`] of the excess of their response times over those of others of their [kind](RequestKind): most of
+//!    them have such others ([`CONTRASTED`]). And where both are mixed in time, they take longer by [`LONGER`] of their wait: the pauses
+//!    of a closed load make a bucket that is empty at any time, of which the response times know nothing.
 //! 3. The limit is obeyed: forgiven tokens are at most [`FORGIVEN`] of the work.
 //! 4. The device beneath is faster: [`FREE`] requests did not wait for the bucket; and the burst is at least
 //!    [`BEYOND`] requests, and twice what is in service at that rate, beyond what a server of that speed would take
 //!    at once.
-//! 5. The limit matters: the mean wait is at least [`MATTERS`] of the response time of the others.
-//! 6. The limit is steady: while it holds, the spread of work less `rate * time` over some number of requests
+//! 5. The limit matters: it explains [`MATTERS`] of the response time of the others, on average.
+//! 6. The limit is steady: between requests that wait, the spread of work less `rate * time` over some number of requests
 //!    is at most [`WANDERS`] times the spread over a [`APART`]th of them. For a device that draws service
 //!    times, the ratio is the square root of [`APART`], 4.
 //! 7. The burst is one number: what is used while requests wait keeps within [`LEVEL`] of it, or within [`PORTION`] requests and half
@@ -24,14 +26,16 @@
 //! Limiters with several queues, or that release requests in portions, let single requests wait for other times than the bucket
 //! does. If the bucket is sharp, its burst to [`LEVEL_SHARP`] and its rate to [`RATE_SHARP`] over [`HELD_SHARP`] held requests, and the mean wait is at least [`MATTERS_SHARP`]
 //! times the response time of the others, criteria 2 and 3 have the bounds [`EXPLAINED_SHARP`] and [`FORGIVEN_SHARP`], and
-//! criterion 6 does not apply. The demand of a load that limits itself waits no longer than its responses.
+//! criterion 6 need not be shown, only not be failed. The demand of a load that limits itself waits no longer than its responses.
 //!
 //! A device that is merely busy fails the last two criteria and mostly the second: its completions wander from
 //! any line of constant rate by the square root of their number, so that the bucket is hardly ever empty when
 //! they wait. A device whose service time is constant fails the fourth: it was never faster.
 
-use super::calibration::Calibrated;
-use super::traffic::{Traffic, quantile};
+use std::collections::BTreeMap;
+
+use super::calibration::{Calibrated, Calibration, Held};
+use super::traffic::{Costs, RequestKind, Traffic, Unit, quantile};
 
 /// Requests that are held up, at least.
 const HELD: usize = 256;
@@ -51,10 +55,24 @@ const FREE: usize = 64;
 /// Requests of a burst, beyond twice those in service, at least.
 const BEYOND: f64 = 4.0;
 
-/// Lags of requests over which spreads are compared, and how many times they go into what was held.
+/// Requests of a kind that do not wait, for those of it that wait to have a contrast; and share of those that have one, at least.
+const FREE_OF_KIND: usize = 16;
+const CONTRASTED: f64 = 0.5;
+/// Requests that are one time, requests of a kind in it that wait and that do not, at least, and requests that wait, at least, for
+/// these to be compared; and by how much of their wait the former must take longer.
+const NEARBY: usize = 256;
+const BOTH_LEAST: f64 = 8.0;
+const COMPARED: usize = 128;
+const LONGER: f64 = 0.25;
+
+/// Lags of completions over which spreads are compared, and how many times they go into the time from the first request that waits
+/// to the last.
 const LAGS: [usize; 3] = [2_048, 512, 128];
 const LAGS_HELD: usize = 8;
 const APART: usize = 16;
+/// Pairs of requests that wait, at least; their lag is up to so many parts of it longer.
+const PAIRS: usize = 256;
+const NEARLY: usize = 8;
 
 /// Spread over a lag by that over a [`APART`]th of it, at most.
 const WANDERS: f64 = 2.0;
@@ -78,6 +96,7 @@ const PORTION: f64 = 64.0;
 /// A token bucket; units as those of the traffic.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Suspect {
+    pub(super) unit: Unit,
     /// Cost in a nanosecond.
     pub(super) rate: f64,
     /// Cost that can go at once.
@@ -85,68 +104,102 @@ pub(super) struct Suspect {
 }
 
 /// A wait that is shorter is the clock's.
-pub(super) const CLOCK_NS: f64 = 1_000.0;
+const CLOCK_NS: f64 = 1_000.0;
 
-/// Result of leading a trace through a bucket.
-#[derive(Debug)]
-pub(super) struct Passage {
-    /// Time at which each request of each run passes the bucket, in nanoseconds since the run's first
-    /// arrival.
-    pub(super) admitted: Vec<Vec<f64>>,
-    /// Requests that wait for it.
-    pub(super) waiting: usize,
-    /// Cost that went although the bucket was empty.
-    pub(super) forgiven: f64,
-    /// Cost of what was held up.
-    pub(super) held: f64,
-    /// Used cost at the last arrival, with that of the requests that wait then: more than the burst if some do.
-    pub(super) used: f64,
+/// Passing of a request through buckets.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Admission {
+    /// Nanoseconds since the run's first arrival.
+    pub(super) time: f64,
+    /// Place of the bucket that was the last to let it go; `None` if it did not wait.
+    pub(super) held_by: Option<u8>,
 }
 
-impl Suspect {
-    /// Leads traffic through the bucket, which is full at the beginning.
-    pub(super) fn passage(&self, traffic: &Traffic) -> Passage {
-        let rate = self.rate * (1.0 - LOWER);
-        let (mut used, mut forgiven, mut held) = (0.0_f64, 0.0, 0.0);
-        let mut used_at_last = 0.0;
-        let mut waiting = 0;
-        let mut admitted = Vec::with_capacity(traffic.runs.len());
+/// Result of leading a trace through buckets.
+#[derive(Debug)]
+pub(super) struct Passage<const N: usize> {
+    /// Of each request of each run.
+    pub(super) admitted: Vec<Vec<Admission>>,
+    /// Requests that wait for each bucket.
+    pub(super) waiting: [usize; N],
+    /// Cost that went although the bucket was empty.
+    pub(super) forgiven: [f64; N],
+    /// Cost of what was held up, by any bucket.
+    pub(super) held: [f64; N],
+    /// Used cost at the last arrival, with that of the requests that wait then: more than the burst if some do.
+    pub(super) used: [f64; N],
+}
+
+impl<const N: usize> Passage<N> {
+    /// Leads traffic through buckets, which are full at the beginning. A request goes when each of them has room for it.
+    pub(super) fn of(suspects: &[Suspect; N], traffic: &Traffic) -> Self {
+        let rates = suspects.map(|suspect| suspect.rate * (1.0 - LOWER));
+        let costs = |costs: &Costs| suspects.map(|suspect| costs[suspect.unit as usize]);
+        let mut used = [0.0_f64; N];
+        let mut this = Self {
+            admitted: Vec::with_capacity(traffic.runs.len()),
+            waiting: [0; N],
+            forgiven: [0.0; N],
+            held: [0.0; N],
+            used: [0.0; N],
+        };
         for run in &traffic.runs {
-            for (passed, cost) in &run.before {
-                used = ((used - rate * passed).max(0.0) + cost).min(self.burst);
+            for (passed, before) in &run.before {
+                let before = costs(before);
+                for bucket in 0..N {
+                    let left = (used[bucket] - rates[bucket] * passed).max(0.0);
+                    used[bucket] = (left + before[bucket]).min(suspects[bucket].burst);
+                }
             }
             let mut since = 0.0_f64;
             let mut times = Vec::with_capacity(run.requests.len());
             for request in &run.requests {
                 // Those before may have gone later than this one came.
                 let mut at = request.arrival.max(since);
-                used = (used - rate * (at - since)).max(0.0);
+                let cost = costs(&request.costs);
+                let mut rooms = [0.0; N];
+                let (mut longest, mut last) = (0.0, 0);
+                for bucket in 0..N {
+                    used[bucket] = (used[bucket] - rates[bucket] * (at - since)).max(0.0);
+                    rooms[bucket] = (suspects[bucket].burst - cost[bucket]).max(0.0);
+                    let wait = (used[bucket] - rooms[bucket]) / rates[bucket];
+                    if wait > longest {
+                        (longest, last) = (wait, bucket);
+                    }
+                }
                 since = at;
-                let room = (self.burst - request.cost).max(0.0);
-                if used > room {
+                if longest > 0.0 {
                     let latest = (request.completion - traffic.response_min).max(request.arrival);
-                    let ready = at + (used - room) / rate;
-                    let went = ready.min(latest.max(at));
-                    used -= rate * (went - at);
-                    forgiven += (used - room).max(0.0);
-                    used = used.min(room);
-                    held += request.cost;
+                    let went = (at + longest).min(latest.max(at));
+                    for bucket in 0..N {
+                        used[bucket] = (used[bucket] - rates[bucket] * (went - at)).max(0.0);
+                        this.forgiven[bucket] += (used[bucket] - rooms[bucket]).max(0.0);
+                        used[bucket] = used[bucket].min(rooms[bucket]);
+                        this.held[bucket] += cost[bucket];
+                    }
                     at = went;
                     since = at;
                 }
-                used += request.cost;
+                for bucket in 0..N {
+                    used[bucket] += cost[bucket];
+                }
                 let time = at.min(request.completion).max(request.arrival);
-                waiting += usize::from(time - request.arrival > CLOCK_NS);
-                times.push(time);
+                let held_by = (time - request.arrival > CLOCK_NS).then_some(last as u8);
+                if held_by.is_some() {
+                    this.waiting[last] += 1;
+                }
+                times.push(Admission { time, held_by });
             }
             // Until the last has completed; the steps of the history go on from there.
             let last_arrival = run.requests.last().map_or(0.0, |last| last.arrival);
-            used_at_last = used + rate * (since - last_arrival);
             let end = run.completed.last().map_or(0.0, |last| run.requests[*last as usize].completion);
-            used = (used - rate * (end - since).max(0.0)).max(0.0);
-            admitted.push(times);
+            for bucket in 0..N {
+                this.used[bucket] = used[bucket] + rates[bucket] * (since - last_arrival);
+                used[bucket] = (used[bucket] - rates[bucket] * (end - since).max(0.0)).max(0.0);
+            }
+            this.admitted.push(times);
         }
-        Passage { admitted, waiting, forgiven, held, used: used_at_last }
+        this
     }
 }
 
@@ -163,96 +216,142 @@ pub(super) struct Evidence {
     pub(super) is_found: bool,
 }
 
-/// Returns the evidence that a bucket is a limit of the traffic.
-pub(super) fn evidence(traffic: &Traffic, calibrated: &Calibrated, passage: &Passage) -> Evidence {
-    let Calibrated { suspect, rates: [slow, fast], bursts: [low, high] } = calibrated;
-    let mut inside: Vec<(f64, f64)> = Vec::new();
+/// Returns the evidence that buckets together are limits of the traffic, for each of them.
+pub(super) fn evidence<const N: usize>(traffic: &Traffic, calibration: &Calibration<N>) -> [Evidence; N] {
+    let Calibration { buckets, passage, levels } = calibration;
     let mut free: Vec<f64> = Vec::new();
+    let mut kinds: BTreeMap<RequestKind, Kind> = BTreeMap::new();
     for (run, admitted) in traffic.runs.iter().zip(&passage.admitted) {
         for (request, admitted) in run.requests.iter().zip(admitted) {
-            let wait = admitted - request.arrival;
-            if wait > CLOCK_NS {
-                inside.push((wait, request.response()));
+            let kind = kinds.entry(request.kind).or_default();
+            if admitted.held_by.is_some() {
+                kind.held.push((admitted.time - request.arrival, request.response()));
             } else {
                 free.push(request.response());
+                kind.free.push(request.response());
             }
         }
     }
-    let held = inside.len();
     let frees = free.len();
     let elsewhere = if free.is_empty() { 0.0 } else { quantile(&mut free, 0.25) };
-    let (mut waited, mut excess, mut explained) = (0.0, 0.0, 0.0);
-    for (wait, response) in &inside {
-        let beyond = (response - elsewhere).max(0.0);
-        waited += wait;
-        excess += beyond;
-        explained += wait.min(beyond);
+    let held: usize = kinds.values().map(|kind| kind.held.len()).sum();
+    let (mut unheld, mut excess, mut explained, mut contrasted) = (0.0, 0.0, 0.0, 0);
+    for kind in kinds.values_mut().filter(|kind| kind.free.len() >= FREE_OF_KIND) {
+        let elsewhere = quantile(&mut kind.free, 0.25);
+        contrasted += kind.held.len();
+        unheld += elsewhere * kind.held.len() as f64;
+        for (wait, response) in &kind.held {
+            let beyond = (response - elsewhere).max(0.0);
+            excess += beyond;
+            explained += wait.min(beyond);
+        }
     }
     let share = if excess > 0.0 { explained / excess } else { 0.0 };
-    let in_service = suspect.rate * elsewhere;
-    let portion = (PORTION * traffic.cost_mean).min(0.5 * suspect.burst);
-    let is_level = high - low <= portion.max(LEVEL * suspect.burst);
-    let wait = waited / (elsewhere * held as f64).max(1.0);
-    let is_sharp = held >= HELD_SHARP
-        && fast - slow <= RATE_SHARP * suspect.rate
-        && high - low <= LEVEL_SHARP * suspect.burst
-        && wait >= MATTERS_SHARP;
-    let is_obeyed =
-        |explained: f64, forgiven: f64| share >= explained && passage.forgiven <= forgiven * passage.held;
-    let is_found = held >= HELD
-        && frees >= FREE
-        && suspect.burst >= BEYOND * traffic.cost_mean + 2.0 * in_service
-        && wait >= MATTERS
-        && (is_sharp && is_obeyed(EXPLAINED_SHARP, FORGIVEN_SHARP)
-            || is_level && is_obeyed(EXPLAINED, FORGIVEN) && is_steady(traffic, suspect, passage));
-    Evidence { held, explained: share, score: explained - (excess - explained), is_found }
+    let wait = explained / unheld.max(1.0);
+    let is_contrasted =
+        contrasted as f64 >= CONTRASTED * held as f64 && is_longer_nearby(traffic, passage) != Some(false);
+    let is_held_by = |bucket: usize| {
+        let Calibrated { suspect, rates: [slow, fast], bursts: [low, high] } = buckets[bucket];
+        let cost_mean = traffic.costs_mean[suspect.unit as usize];
+        let held = passage.waiting[bucket];
+        let in_service = suspect.rate * elsewhere;
+        let portion = (PORTION * cost_mean).min(0.5 * suspect.burst);
+        let is_level = high - low <= portion.max(LEVEL * suspect.burst);
+        let is_sharp = held >= HELD_SHARP
+            && fast - slow <= RATE_SHARP * suspect.rate
+            && high - low <= LEVEL_SHARP * suspect.burst
+            && wait >= MATTERS_SHARP;
+        let is_obeyed = |explained: f64, forgiven: f64| {
+            share >= explained && passage.forgiven[bucket] <= forgiven * passage.held[bucket]
+        };
+        let is_steady = is_steady(&levels[bucket], cost_mean);
+        held >= HELD
+            && suspect.burst >= BEYOND * cost_mean + 2.0 * in_service
+            && (is_sharp && is_obeyed(EXPLAINED_SHARP, FORGIVEN_SHARP) && is_steady != Some(false)
+                || is_level && is_obeyed(EXPLAINED, FORGIVEN) && is_steady == Some(true))
+    };
+    let is_found = frees >= FREE && wait >= MATTERS && is_contrasted && (0..N).all(is_held_by);
+    let score = explained - (excess - explained);
+    passage.waiting.map(|held| Evidence { held, explained: share, score, is_found })
 }
 
-/// Returns true if the deviation of the work from the line of the rate does not grow with the time
-/// that the limit holds.
-fn is_steady(traffic: &Traffic, suspect: &Suspect, passage: &Passage) -> bool {
-    let mut segments: Vec<Vec<f64>> = Vec::new();
+/// Requests of a kind.
+#[derive(Debug, Default)]
+struct Kind {
+    /// Those that waited: wait, and response time.
+    held: Vec<(f64, f64)>,
+    /// Response times of the others.
+    free: Vec<f64>,
+}
+
+/// Returns true if requests that wait take longer than those of their kind and time that do not, by a share of their wait; `None` if
+/// there are few times with both. Whether a request waits follows from those before it, so that without a limit neither takes longer.
+fn is_longer_nearby<const N: usize>(traffic: &Traffic, passage: &Passage<N>) -> Option<bool> {
+    let (mut compared, mut longer, mut waited) = (0, 0.0, 0.0);
     for (run, admitted) in traffic.runs.iter().zip(&passage.admitted) {
-        let (mut work, mut segment) = (0.0, Vec::new());
-        for index in &run.completed {
-            let request = &run.requests[*index as usize];
-            work += request.cost;
-            if admitted[*index as usize] - request.arrival > CLOCK_NS {
-                segment.push(work - suspect.rate * request.completion);
-            } else if !segment.is_empty() {
-                segments.push(std::mem::take(&mut segment));
+        for (requests, admitted) in run.requests.chunks(NEARBY).zip(admitted.chunks(NEARBY)) {
+            let mut kinds: BTreeMap<RequestKind, [(f64, f64, f64); 2]> = BTreeMap::new();
+            for (request, admitted) in requests.iter().zip(admitted) {
+                let is_held = usize::from(admitted.held_by.is_some());
+                let (count, response, wait) = &mut kinds.entry(request.kind).or_default()[is_held];
+                *count += 1.0;
+                *response += request.response();
+                *wait += admitted.time - request.arrival;
+            }
+            for [free, held] in kinds.into_values().filter(|both| both.iter().all(|one| one.0 >= BOTH_LEAST))
+            {
+                compared += held.0 as usize;
+                longer += held.1 - free.1 / free.0 * held.0;
+                waited += held.2;
             }
         }
-        segments.push(segment);
     }
-    let lag = LAGS.into_iter().find(|lag| {
-        let long = segments.iter().map(Vec::len).filter(|length| length > lag);
-        long.sum::<usize>() >= LAGS_HELD * lag
-    });
-    lag.is_some_and(|lag| {
-        let least = 0.5 * traffic.cost_mean;
-        // Where requests go in portions, a lag of whole portions misses what they are apart.
-        let shorter = (0..4).map(|less| spread(&segments, lag / APART - less, lag));
-        spread(&segments, lag, lag) <= WANDERS * shorter.fold(least, f64::max)
-    })
+    (compared >= COMPARED).then_some(longer >= LONGER * waited)
 }
 
-/// The median by which differences over a lag miss their median, in segments that are longer than `least`: a few segments in
-/// which the bucket was wrongly empty do not count.
-fn spread(segments: &[Vec<f64>], lag: usize, least: usize) -> f64 {
-    let long = segments.iter().filter(|segment| segment.len() > least);
-    let pairs = long.flat_map(|segment| segment.iter().zip(&segment[lag..]));
-    let mut differences: Vec<f64> = pairs.map(|(one, other)| other - one).collect();
-    let middle = quantile(&mut differences, 0.5);
-    differences.iter_mut().for_each(|difference| *difference = (*difference - middle).abs());
-    quantile(&mut differences, 0.5)
+/// Returns true if what is used while requests wait does not wander the further, the more work is between them; `None` if
+/// there is too little of it.
+fn is_steady(levels: &[Vec<Held>], cost_mean: f64) -> Option<bool> {
+    let lag = LAGS.into_iter().find(|lag| {
+        let long = levels
+            .iter()
+            .map(|run| run.first().zip(run.last()).map_or(0, |(first, last)| last.index - first.index));
+        long.filter(|length| length > lag).sum::<usize>() >= LAGS_HELD * lag
+    })?;
+    let far = spread(levels, lag)?;
+    // Where requests go in portions, a lag of whole portions misses what they are apart.
+    let near = (0..4).filter_map(|less| spread(levels, lag / APART - less));
+    Some(far <= WANDERS * near.fold(0.5 * cost_mean, f64::max))
+}
+
+/// The median by which differences over a lag miss their median: a few times at which the bucket was wrongly empty do not count.
+/// `None` if there are too few.
+fn spread(levels: &[Vec<Held>], lag: usize) -> Option<f64> {
+    let mut differences = Vec::new();
+    for run in levels {
+        let mut later = run.iter().peekable();
+        for held in run {
+            while later.next_if(|other| other.index < held.index + lag).is_some() {}
+            match later.peek() {
+                Some(other) if other.index <= held.index + lag + lag / NEARLY => {
+                    differences.push(other.used - held.used);
+                }
+                _ => {}
+            }
+        }
+    }
+    (differences.len() >= PAIRS).then(|| {
+        let middle = quantile(&mut differences, 0.5);
+        differences.iter_mut().for_each(|difference| *difference = (*difference - middle).abs());
+        quantile(&mut differences, 0.5)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use seeklab_core::Instant;
 
-    use super::super::traffic::{Charged, Run, Unit};
+    use super::super::traffic::{Charged, Run};
     use super::*;
 
     #[test]
@@ -262,11 +361,14 @@ mod tests {
         let requests: Vec<Charged> = [0.0, 0.0, 1e9 / (1.0 - LOWER)]
             .iter()
             .zip(0..)
-            .map(|(completion, place)| Charged { arrival: 0.0, completion: *completion, cost: 2.0, place })
+            .map(|(completion, place)| Charged::read([0.0, *completion], [2.0; 2], place))
             .collect();
         let run = Run { origin: Instant::ZERO, before: Vec::new(), requests, completed: vec![0, 1, 2] };
-        let traffic = Traffic { unit: Unit::Requests, runs: vec![run], cost_mean: 2.0, response_min: 0.0 };
-        let passage = Suspect { rate: 1e-9, burst: 2.0 }.passage(&traffic);
-        assert!((passage.forgiven - 3.0).abs() < 1e-6 && (passage.held - 4.0).abs() < 1e-6, "{passage:?}");
+        let traffic = Traffic { runs: vec![run], costs_mean: [2.0; 2], response_min: 0.0 };
+        let passage = Passage::of(&[Suspect { unit: Unit::Requests, rate: 1e-9, burst: 2.0 }], &traffic);
+        assert!(
+            (passage.forgiven[0] - 3.0).abs() < 1e-6 && (passage.held[0] - 4.0).abs() < 1e-6,
+            "{passage:?}"
+        );
     }
 }

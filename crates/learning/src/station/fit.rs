@@ -59,7 +59,7 @@ impl StationFit {
         }
         let passed = |seen: &RecordedRequest| {
             let RecordedRequest { arrival, completion, asked, .. } = *seen;
-            Passed { arrival, completion, op: asked.op, blocks: asked.blocks }
+            Passed { arrival, completion, op: asked.op, lbn: asked.lbn, blocks: asked.blocks }
         };
         let runs = self.sample.runs(usize::MAX).into_iter();
         let runs = runs.map(|run| run.iter().map(passed).collect()).collect();

@@ -9,6 +9,7 @@ use seeklab_devices::layer::Limit;
 use seeklab_devices::limit::{Buckets, LimitParameters, Limited, RequestRate, TokenBucket};
 use toml::Table;
 
+mod alike;
 mod mixed;
 mod separate;
 
@@ -117,8 +118,8 @@ fn of_bytes(rate: &str, burst: u64) -> TokenBucket {
 fn found(records: &[TraceRecord]) -> Vec<LimitParameters> {
     let mut history = History::default();
     let passed = |record: &TraceRecord| {
-        let TraceRecord { arrival, op, blocks, .. } = *record;
-        Passed { arrival, completion: record.completion.unwrap(), op, blocks }
+        let TraceRecord { arrival, op, lbn, blocks, .. } = *record;
+        Passed { arrival, completion: record.completion.unwrap(), op, lbn, blocks }
     };
     let passed: Vec<Passed> = records.iter().map(passed).collect();
     passed.iter().for_each(|one| history.record(one.arrival, one.completion, one.op, one.blocks));

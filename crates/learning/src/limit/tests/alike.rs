@@ -1,0 +1,127 @@
+//! What looks like a limit and is none: a device that slows down, another load, and the pauses of a closed load; and two limits that a
+//! load meets in turn.
+
+use seeklab_core::{Completion, Device, Duration, Instant, Operation, Request, Seed, TraceRecord};
+use seeklab_devices::layer::Limit;
+use seeklab_devices::limit::{Buckets, Limited};
+
+use super::{device, fast, found, near, of_bytes, of_requests};
+
+/// Drives a device by a closed load of one request at a time, which begins at some time.
+fn closed(
+    device: &mut dyn Device,
+    begin: Instant,
+    count: usize,
+    think: Duration,
+    mut next: impl FnMut(u64) -> Request,
+) -> Vec<TraceRecord> {
+    let mut completions: Vec<Completion> = Vec::new();
+    let mut now = begin;
+    for id in 0..count as u64 {
+        device.submit(now, next(id)).unwrap();
+        while completions.len() as u64 <= id {
+            now = device.next_event().unwrap();
+            device.poll(now, &mut completions);
+        }
+        now += think;
+    }
+    completions.iter().map(TraceRecord::from).collect()
+}
+
+fn end(records: &[TraceRecord]) -> Instant {
+    records.last().unwrap().completion.unwrap()
+}
+
+/// Reads and writes of up to 16 KiB at random.
+fn random(seed: u64) -> impl FnMut(u64) -> Request {
+    let mut stream = Seed(seed).stream("random");
+    move |id| {
+        let op = if stream.chance(0.67) { Operation::Read } else { Operation::Write };
+        Request::new(id, op, stream.below(9_000_000), 1 + stream.below(32) as u32)
+    }
+}
+
+const NO_PAUSE: Duration = Duration::ZERO;
+
+#[test]
+fn device_that_becomes_slower_has_no_limit() {
+    // One server, four requests outstanding; its times are uniform about 0.2 ms, then about 0.8 ms.
+    for (spread, reads) in [(0.5, 0.67), (0.25, 1.0), (0.1, 0.67)] {
+        let mut stream = Seed(4).stream("service");
+        let mut completions = vec![Instant::ZERO; 4];
+        let mut records = Vec::new();
+        for place in 0..32_000_usize {
+            let typical = if place < 8_000 { 200_000.0 } else { 800_000.0 };
+            let uniform = stream.below(1 << 32) as f64 / (1_u64 << 31) as f64 - 1.0;
+            let service = Duration::from_ns_f64(typical * (1.0 + spread * uniform));
+            let arrival = completions[place];
+            let completion = completions[place + 3] + service;
+            completions.push(completion);
+            let op = if stream.chance(reads) { Operation::Read } else { Operation::Write };
+            let request = Request::new(place as u64, op, stream.below(9_000_000), 8);
+            records.push(TraceRecord {
+                completion: Some(completion),
+                ..TraceRecord::new(arrival, op, request.lbn, request.blocks)
+            });
+        }
+        assert!(found(&records).is_empty(), "{spread}");
+    }
+}
+
+#[test]
+fn other_load_of_a_disk_is_no_limit() {
+    // Random reads and writes, and long sequential reads that miss a revolution each, so that they take longer and all the same time.
+    let mut disk = device("base = \"atlas10k\"");
+    let mut records = closed(disk.as_mut(), Instant::ZERO, 2_500, NO_PAUSE, random(2));
+    let sequential = |id: u64| Request::new(3_000 + id, Operation::Read, 12_500_000 + 128 * id, 128);
+    records.extend(closed(disk.as_mut(), end(&records), 40_000, NO_PAUSE, sequential));
+    assert!(found(&records).is_empty());
+}
+
+#[test]
+fn pauses_of_a_load_are_no_second_limit() {
+    // A limit, and the same volume under a load that does not reach it.
+    let buckets = Buckets { requests: vec![of_requests(200.0, 400)], bytes: Vec::new() };
+    let server =
+        "kind = \"exponential\"\ncapacity_blocks = 10000000\nblock_size = \"512B\"\nservice_time = \"0.5ms\"";
+    let mut volume = Limit::new(device(server), Limited::All, buckets);
+    let mut records = closed(&mut volume, Instant::ZERO, 5_000, NO_PAUSE, random(1));
+    records.extend(closed(&mut volume, end(&records), 16_000, Duration::from_ms(10), random(2)));
+    let found = found(&records);
+    let [layer] = &found[..] else { panic!("{} layers", found.len()) };
+    let [bucket] = &layer.requests[..] else { panic!("{layer:?}") };
+    near(bucket.rate.as_per_s(), 200.0, 0.005, "rate");
+    near(bucket.burst as f64, 400.0, 0.02, "burst");
+}
+
+#[test]
+fn limits_of_requests_and_of_bytes_are_found_where_the_load_always_meets_one() {
+    // 1,500 per second arrive, more than either bears: short ones and long ones in turn, of which each begins with the other's burst back.
+    let buckets =
+        Buckets { requests: vec![of_requests(900.0, 3_000)], bytes: vec![of_bytes("40MB/s", 90_000_000)] };
+    let mut volume = Limit::new(fast(), Limited::All, buckets);
+    let mut stream = Seed(5).stream("arrivals");
+    let mut completions: Vec<Completion> = Vec::new();
+    let mut arrival = Instant::ZERO;
+    for id in 0..60_000 {
+        arrival += stream.exponential(Duration::from_us(667));
+        let lengths = if id / 6_000 % 2 == 1 { [64, 256] } else { [8, 16] };
+        let blocks = lengths[stream.below(2) as usize];
+        while let Some(event) = volume.next_event().filter(|event| *event < arrival) {
+            volume.poll(event, &mut completions);
+        }
+        volume.submit(arrival, Request::new(id, Operation::Read, stream.below(9_000_000), blocks)).unwrap();
+    }
+    while let Some(event) = volume.next_event() {
+        volume.poll(event, &mut completions);
+    }
+    let mut records: Vec<TraceRecord> = completions.iter().map(TraceRecord::from).collect();
+    records.sort_by_key(|record| record.arrival);
+    let found = found(&records);
+    let [layer] = &found[..] else { panic!("{} layers", found.len()) };
+    let ([requests], [bytes]) = (&layer.requests[..], &layer.bytes[..]) else { panic!("{layer:?}") };
+    near(requests.rate.as_per_s(), 900.0, 0.005, "rate of requests");
+    near(requests.burst as f64, 3_000.0, 0.02, "burst of requests");
+    near(bytes.rate.as_bytes_per_s() as f64, 40e6, 0.005, "rate of bytes");
+    near(bytes.burst.as_bytes() as f64, 90e6, 0.02, "burst of bytes");
+}
