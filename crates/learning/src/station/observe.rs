@@ -1,7 +1,9 @@
 //! Reconstruction of a trace at a station with a given number of servers: the services, and the picks among
 //! the waiting requests.
 
-use seeklab_core::{Duration, Operation};
+use std::collections::VecDeque;
+
+use seeklab_core::{Duration, Instant, Operation};
 use seeklab_devices::station::parts::{Line, PickCounts, Scale, State, StationRequest};
 
 use super::grow::Service;
@@ -13,6 +15,10 @@ use crate::stop::StopCheck;
 /// Of lines of twice as many every second pick is looked at, of three times as many every third ..., so that a burst of
 /// thousands costs no more than its length times this.
 const LOOKED_AT: u32 = 512;
+
+/// Waiting requests that are looked at, in all lines that are tried; if there are more, fewer picks are looked at, evenly over
+/// the trace. As many take about 0.1 s.
+const LOOKED_AT_MAX: u64 = 1 << 27;
 
 /// A trace reconstructed at a station.
 #[derive(Debug)]
@@ -52,10 +58,12 @@ impl Observed {
         let on_media = if is_there(true) { Operation::Read } else { Operation::Write };
         let scale = Scale { capacity_blocks, destage: typical[on_media as usize] };
         let mut services = Vec::with_capacity(counted().count());
+        let looked_at = each().map(|(run, starts)| looked_at(run, starts)).sum::<u64>();
+        let every = (looked_at * tried.lines.len() as u64).div_ceil(LOOKED_AT_MAX).max(1);
         let mut before = 0;
         for (run, starts) in each() {
             let take = |index, service| services.push((before + index, service));
-            observe(run, starts, &scale, &mut tried, take, stop)?;
+            observe(run, starts, &scale, (&mut tried, every), take, stop)?;
             before += run.len() as u32;
         }
         services.sort_unstable_by_key(|(index, _)| *index);
@@ -89,7 +97,7 @@ impl Tried {
     }
 
     /// The request at `place` was taken of those that wait.
-    fn record(&mut self, waiting: &[(u32, StationRequest)], place: usize, last_end: u64) {
+    fn record(&mut self, waiting: &VecDeque<(u32, StationRequest)>, place: usize, last_end: u64) {
         let length = waiting.len() as u32;
         for (line, picks) in &mut self.lines {
             let others = waiting.iter().map(|(_, asked)| asked);
@@ -113,17 +121,34 @@ impl Tried {
     }
 }
 
-/// Goes through a run in order of time.
+/// Waiting requests that the picks of a run would look at.
+fn looked_at(run: &[RecordedRequest], starts: &Starts) -> u64 {
+    let waiting = || run.iter().zip(&starts.starts).filter(|(seen, start)| **start > seen.arrival);
+    let mut begins: Vec<Instant> = waiting().map(|(_, start)| *start).collect();
+    begins.sort_unstable();
+    let mut arrivals = waiting().map(|(seen, _)| seen.arrival).peekable();
+    let mut arrived = 0_u32;
+    let looked_at = (0..).zip(begins).map(|(begun, begin)| {
+        while arrivals.next_if(|arrival| *arrival <= begin).is_some() {
+            arrived += 1;
+        }
+        let length = arrived - begun;
+        u64::from(length / (length / LOOKED_AT).max(1))
+    });
+    looked_at.sum()
+}
+
+/// Goes through a run in order of time, and looks at every so many picks.
 fn observe(
     run: &[RecordedRequest],
     starts: &Starts,
     scale: &Scale,
-    tried: &mut Tried,
+    (tried, every): (&mut Tried, u64),
     mut take: impl FnMut(u32, Service),
     stop: &StopCheck,
 ) -> Result<(), Error> {
     let mut state = State::default();
-    let mut waiting: Vec<(u32, StationRequest)> = Vec::new();
+    let mut waiting: VecDeque<(u32, StationRequest)> = VecDeque::new();
     let mut picked = 0_u64;
     for (step, (now, event, index)) in starts.events(run).enumerate() {
         stop.check_at(step)?;
@@ -133,7 +158,7 @@ fn observe(
             Event::Arrival => {
                 state.arrive();
                 if start > now {
-                    waiting.push((index, *asked));
+                    waiting.push_back((index, *asked));
                 }
             }
             Event::Start => {
@@ -141,8 +166,8 @@ fn observe(
                 if let Some(place) = in_line {
                     let length = waiting.len() as u32;
                     picked += 1;
-                    let is_counted =
-                        length > 1 && picked.is_multiple_of(u64::from(length / LOOKED_AT).max(1));
+                    let every = every * u64::from(length / LOOKED_AT).max(1);
+                    let is_counted = length > 1 && picked.is_multiple_of(every);
                     if is_counted {
                         tried.record(&waiting, place, state.last_end());
                     }
@@ -170,4 +195,53 @@ fn medians<I: Iterator<Item = (Operation, Duration)>>(
     let all = median(times().map(|(_, time)| time).collect()).unwrap_or_default();
     Operation::ALL
         .map(|op| median(times().filter(|(of, _)| *of == op).map(|(_, time)| time).collect()).unwrap_or(all))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Requests that arrive at once, and are served one by one in that order.
+    fn burst(count: u64) -> Vec<RecordedRequest> {
+        let served = |place: u64| RecordedRequest {
+            arrival: Instant::ZERO,
+            completion: Instant::from_ns(1_000 * (place + 1)),
+            asked: StationRequest {
+                op: Operation::Read,
+                lbn: 800 * (place * 7 % count),
+                blocks: 8,
+                fua: false,
+            },
+            counts: true,
+            is_seen: true,
+        };
+        (0..count).map(served).collect()
+    }
+
+    #[test]
+    fn work_of_looking_at_a_deep_line_has_a_bound() {
+        let stop = StopCheck::default();
+        for count in [300, 3_000, 60_000] {
+            let run = burst(count);
+            let starts = Starts::of(&run, 1, &stop).unwrap();
+            let lengths = (1..count).map(|waiting| waiting / (waiting / u64::from(LOOKED_AT)).max(1));
+            assert_eq!(looked_at(&run, &starts), lengths.sum::<u64>(), "{count}");
+            let observed = Observed::of(&[run], 1, None, 1 << 40, &stop).unwrap();
+            assert_eq!(observed.line.order, seeklab_devices::station::Order::Fcfs);
+            let picks: u64 = observed
+                .picks
+                .write()
+                .iter()
+                .map(|line| {
+                    let items = line.split(' ').skip(1).map(|item| item.split('*').nth(1).unwrap());
+                    items.map(|count| count.parse::<u64>().unwrap()).sum::<u64>()
+                })
+                .sum();
+            let lines = Line::all().count() as u64;
+            // Half of the picks are of lines that are longer than their mean.
+            let looked_at = picks * u64::from(LOOKED_AT).min(count / 2) * lines;
+            assert!(looked_at <= 2 * LOOKED_AT_MAX, "{count}: {looked_at}");
+            assert!(picks >= (count / 2).min(500), "{count}: {picks}");
+        }
+    }
 }
