@@ -5,18 +5,23 @@
 //!
 //! # Scope and limits
 //! The kernel tells which signals are ignored in `/proc/self/status`. Without `/proc` all three are caught. Equal
-//! signals that arrive within the time of one reaction count as one.
+//! signals within 100 ms count as one: `timeout(1)` sends its signal to the command, and at once again to the process group of
+//! the command.
 //!
 //! # References
-//! `nohup(1)`, `signal(7)`, `proc_pid_status(5)`.
+//! `nohup(1)`, `timeout(1)`, `signal(7)`, `proc_pid_status(5)`.
 
 use std::fs;
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use seeklab_lab::failure::Failure;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
+
+/// Time within which equal signals count as one. No user presses Ctrl-C twice in less.
+const COPY_MAX: Duration = Duration::from_millis(100);
 
 /// Calls `act` for each signal from now on, on a thread of its own.
 ///
@@ -27,9 +32,28 @@ pub(crate) fn on_signal(mut act: impl FnMut() + Send + 'static) -> Result<(), Fa
     let ignored = ignored_signals(&fs::read_to_string("/proc/self/status").unwrap_or_default());
     let caught = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !ignored.contains(*signal));
     let mut signals = Signals::new(caught).map_err(refused)?;
-    let react = move || signals.forever().for_each(|_| act());
+    let react = move || {
+        let mut last = None;
+        for signal in signals.forever() {
+            let now = now();
+            if !is_copy(last, (signal, now)) {
+                last = Some((signal, now));
+                act();
+            }
+        }
+    };
     thread::Builder::new().name("signals".to_owned()).spawn(react).map_err(refused)?;
     Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "signals come in the time of the user")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// True of a signal that was sent twice by one sender.
+fn is_copy(last: Option<(i32, Instant)>, (signal, now): (i32, Instant)) -> bool {
+    last.is_some_and(|(number, at)| number == signal && now.duration_since(at) < COPY_MAX)
 }
 
 /// Makes a write beyond the size that files may have (`ulimit -f`) fail as any other write. Without a handler, the kernel ends the
@@ -68,5 +92,15 @@ mod tests {
         let ignored = ignored_signals(status);
         assert_eq!([SIGHUP, SIGINT, SIGTERM].map(|signal| ignored.contains(signal)), [true, false, false]);
         assert_eq!(ignored_signals(""), SignalSet(0));
+    }
+
+    #[test]
+    fn signal_that_follows_an_equal_one_at_once_is_a_copy_of_it() {
+        let begin = now();
+        let at = |ms| begin + Duration::from_millis(ms);
+        let is_second = |signal, ms| !is_copy(Some((SIGINT, begin)), (signal, at(ms)));
+        assert!(!is_copy(None, (SIGINT, begin)));
+        assert_eq!([0, 99, 100].map(|ms| is_second(SIGINT, ms)), [false, false, true]);
+        assert!(is_second(SIGTERM, 0));
     }
 }
