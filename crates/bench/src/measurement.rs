@@ -1,5 +1,6 @@
 //! The result of a measurement.
 
+use seeklab_core::statistics::Distribution;
 use seeklab_core::{Duration, Instant, Operation, Request};
 
 use crate::cost::Cost;
@@ -53,11 +54,13 @@ pub struct Unfinished {
     pub blocks: u32,
     /// Time from its issue to the end of the run.
     pub age: Duration,
+    /// Its intended start, unless a response time includes it, as of one that exceeded its time limit, or it does not count.
+    pub since: Option<Instant>,
 }
 
 impl Unfinished {
     pub(crate) const fn of(request: &Request, age: Duration) -> Self {
-        Self { op: request.op, lbn: request.lbn, blocks: request.blocks, age }
+        Self { op: request.op, lbn: request.lbn, blocks: request.blocks, age, since: None }
     }
 }
 
@@ -76,6 +79,8 @@ pub struct Totals {
     pub has_more_unissued: bool,
     /// Requests that the target never returned.
     pub unfinished: Vec<Unfinished>,
+    /// Sum of the times from their intended starts to the end of the time that counts.
+    pub unfinished_time: Duration,
     /// Threads that did not come back from their target.
     pub silent_threads: u32,
     /// Connections that were remade.
@@ -92,6 +97,18 @@ impl Totals {
     /// Length of the time that counts.
     pub fn elapsed(&self) -> Duration {
         self.end.saturating_since(self.begin)
+    }
+
+    /// Requests that were issued and outstanding, mean over time. `None` of no time.
+    ///
+    /// The sum of the response times is the integral of the number outstanding. Requests that failed, and those that the
+    /// target never returned, are outstanding, too, the latter to the end. Arrivals that were never issued are not.
+    pub fn outstanding_mean(&self) -> Option<f64> {
+        let sum_s =
+            |of: &Distribution| of.moments().mean().unwrap_or(0.0) * of.moments().count() as f64 / 1e9;
+        let ended_s = sum_s(&self.part.response()) + sum_s(&self.part.failed_response);
+        let elapsed = self.elapsed();
+        (!elapsed.is_zero()).then(|| (ended_s + self.unfinished_time.as_s()) / elapsed.as_s())
     }
 
     /// Share of the attempts that were issued more than `late` after they could be, in percent. `None` of no attempts.

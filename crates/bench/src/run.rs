@@ -512,8 +512,12 @@ impl Collector<'_> {
             let before = ends().find(|end| end.begin.is_some()).map(|end| end.cost_at_begin);
             let system_calls = ends().map(|end| end.thread_cost.system_calls).sum();
             let cost = Cost::of_process().since(before.unwrap_or_default());
-            let processor_wait = ends().fold(Duration::ZERO, |sum, end| sum + end.thread_cost.processor_wait);
-            totals.cost = Some(Cost { system_calls, processor_wait, ..cost });
+            let sum = |of: fn(&Cost) -> Duration| {
+                ends().fold(Duration::ZERO, |sum, end| sum + of(&end.thread_cost))
+            };
+            let processor_wait = sum(|cost| cost.processor_wait);
+            let (busy, loop_time) = (sum(|cost| cost.busy), sum(|cost| cost.loop_time));
+            totals.cost = Some(Cost { system_calls, processor_wait, busy, loop_time, ..cost });
         }
         let Self { intervals, is_stopped, .. } = self;
         Ok(Measurement { totals, streams, intervals, steady, is_stopped, failure })
@@ -534,10 +538,15 @@ impl Collector<'_> {
         let mut totals = Totals::default();
         for worker in workers.iter().filter(|worker| self.ends[**worker].is_none()) {
             totals.silent_threads += 1;
-            let age = self.shared.pulse(*worker).since().map(|since| now.saturating_since(since));
             // The request is known to its worker alone.
-            let unknown = Unfinished { op: Operation::Read, lbn: 0, blocks: 0, age: Duration::ZERO };
-            totals.unfinished.extend(age.map(|age| Unfinished { age, ..unknown }));
+            let unknown =
+                Unfinished { op: Operation::Read, lbn: 0, blocks: 0, age: Duration::ZERO, since: None };
+            let since = self.shared.pulse(*worker).since();
+            totals.unfinished.extend(since.map(|at| Unfinished {
+                age: now.saturating_since(at),
+                since,
+                ..unknown
+            }));
         }
         let ends = || workers.iter().filter_map(|worker| self.ends[*worker].as_deref());
         for end in ends() {
@@ -567,6 +576,9 @@ impl Collector<'_> {
         let worked_until = ends().map(|end| end.end).max().unwrap_or(now);
         totals.end = planned.map_or(last, |planned| last.max(planned.min(worked_until)));
         (totals.part.from, totals.part.until) = (totals.begin, totals.end);
+        let held = totals.unfinished.iter().filter_map(|request| request.since);
+        totals.unfinished_time =
+            held.fold(Duration::ZERO, |sum, since| sum + totals.end.saturating_since(since));
         totals
     }
 }

@@ -88,6 +88,8 @@ pub(crate) struct Worker<'a> {
     first: Option<Instant>,
     cost_at_begin: Cost,
     thread_cost_at_begin: Cost,
+    /// Time since when there was no room for all arrivals, if there is none. Those before it found room, and this loop was late.
+    full_since: Option<Instant>,
     /// The last time at which there was no room. Arrivals before it had to wait.
     full_until: Instant,
     /// The last time at which the target took no requests. Arrivals before it had to wait for a connection.
@@ -101,6 +103,10 @@ pub(crate) struct Worker<'a> {
     /// Longest time from an issue to its completion.
     longest: Duration,
     next_scan: Instant,
+    /// Time in which there was nothing to do, or the target was looked at until something ended.
+    idle: Duration,
+    /// Begin of a turn of the loop that found nothing to do.
+    idle_since: Option<Instant>,
     /// Arrivals from then on are not made.
     end: Option<Instant>,
     is_ended: bool,
@@ -140,6 +146,7 @@ impl<'a> Worker<'a> {
             first: None,
             cost_at_begin: Cost::default(),
             thread_cost_at_begin: Cost::default(),
+            full_since: None,
             full_until: Instant::ZERO,
             away_until: Instant::ZERO,
             waiting_since: None,
@@ -147,6 +154,8 @@ impl<'a> Worker<'a> {
             last_end: Instant::ZERO,
             longest: Duration::ZERO,
             next_scan: Instant::ZERO,
+            idle: Duration::ZERO,
+            idle_since: None,
             end: None,
             is_ended: false,
             reported: Instant::ZERO,
@@ -176,7 +185,10 @@ impl<'a> Worker<'a> {
             self.slots.held().map(|(_, is_given_up, attempt)| (is_given_up, *attempt)).collect();
         let mut unfinished = Vec::new();
         for (is_given_up, attempt) in held {
-            unfinished.push(Unfinished::of(&attempt.request, end.saturating_since(attempt.issued)));
+            let age = end.saturating_since(attempt.issued);
+            let is_in_no_time = !is_given_up && self.counts(attempt.intended);
+            let since = is_in_no_time.then_some(attempt.intended);
+            unfinished.push(Unfinished { since, ..Unfinished::of(&attempt.request, age) });
             if !is_given_up {
                 self.write_row(&attempt, None, Status::Timeout, None);
             }
@@ -189,7 +201,8 @@ impl<'a> Worker<'a> {
             records.finish();
         }
         self.shared.worker_ended(self.index);
-        let thread_cost = self.thread_cost().since(self.thread_cost_at_begin);
+        let loop_time = self.begin.map_or(Duration::ZERO, |begin| end.saturating_since(begin));
+        let thread_cost = self.thread_cost().since(self.thread_cost_at_begin).within(loop_time, self.idle);
         // Of a load far above what the target does, there are more than can be counted in time.
         let rest = self.arrivals.count_rest(UNISSUED_MAX);
         WorkerEnd {
@@ -211,7 +224,11 @@ impl<'a> Worker<'a> {
     fn work(&mut self) -> Result<(), TargetError> {
         loop {
             let now = self.target.now();
+            if let Some(since) = self.idle_since.take() {
+                self.idle += now.saturating_since(since);
+            }
             self.roll(now);
+            let rows = self.rows;
             self.hand_over_rows(now);
             self.end_if_due(now)?;
             self.give_up_late(now);
@@ -237,7 +254,13 @@ impl<'a> Worker<'a> {
             let wait = self.wait(now, held > 0);
             self.shared.pulse(self.index).end();
             let at_least = self.stream.batch.min(self.slots.under_way()).max(1);
+            let looks_since = (self.target.spins() && !self.plan.is_virtual).then(|| self.target.now());
             self.target.poll(wait, at_least, &mut self.ended)?;
+            match looks_since {
+                Some(since) => self.idle += self.target.now().saturating_since(since),
+                None if self.rows == rows && self.ended.is_empty() => self.idle_since = Some(now),
+                None => {}
+            }
             self.take_ended();
         }
     }
@@ -288,6 +311,7 @@ impl<'a> Worker<'a> {
                 self.part = Part::begin(begin);
                 self.cost_at_begin = Cost::of_process();
                 self.thread_cost_at_begin = self.thread_cost();
+                self.idle = Duration::ZERO;
                 self.end = self.end.or_else(|| Some(begin + self.plan.duration?));
                 begin
             }
@@ -432,6 +456,10 @@ impl<'a> Worker<'a> {
         if !self.transfers.is_empty() {
             self.hand_over()?;
         }
+        match self.slots.has_room() {
+            true => self.full_since = None,
+            false => _ = self.full_since.get_or_insert(now),
+        }
         for change in self.arrivals.take_changes() {
             self.target.reclassify(&change);
         }
@@ -453,7 +481,8 @@ impl<'a> Worker<'a> {
     /// The first arrival as an attempt.
     fn take_arrival(&mut self) -> Attempt {
         let Arrived { request, intended } = self.arrivals.pop().expect("the first is there");
-        let had_to_wait = intended < self.full_until;
+        let found_room = self.full_since.is_none_or(|since| intended < since) && intended >= self.away_until;
+        let had_to_wait = intended < self.full_until && !found_room;
         if had_to_wait && self.counts(intended) {
             self.part.delayed += 1;
             self.part.delayed_away += u64::from(intended < self.away_until);

@@ -216,6 +216,10 @@ impl Target for Uring {
         Some(&mut self.ring.buffers().checker)
     }
 
+    fn spins(&self) -> bool {
+        self.ring.is_polled()
+    }
+
     fn system_calls(&self) -> u64 {
         self.ring.calls() + self.idle_calls
     }

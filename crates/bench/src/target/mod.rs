@@ -256,6 +256,11 @@ pub trait Target: Send {
     /// A request that is under way is more pressing from now on. Only models know classes.
     fn reclassify(&mut self, _change: &Reclassification) {}
 
+    /// Returns true if [`poll`](Self::poll) looks for completions on the processor in place of a wait in the kernel.
+    fn spins(&self) -> bool {
+        false
+    }
+
     /// Returns the number of system calls made so far.
     fn system_calls(&self) -> u64 {
         0

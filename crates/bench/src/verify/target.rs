@@ -154,6 +154,10 @@ impl Target for Verified {
         self.inner.flush_covers_all()
     }
 
+    fn spins(&self) -> bool {
+        self.inner.spins()
+    }
+
     fn system_calls(&self) -> u64 {
         self.inner.system_calls()
     }

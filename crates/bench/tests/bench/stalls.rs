@@ -6,11 +6,11 @@
 //! ```
 
 use seeklab_bench::{Interval, Plan};
-use seeklab_core::{Duration, Instant};
+use seeklab_core::{Duration, Instant, Status};
 use seeklab_devices::catalog;
 use seeklab_devices::fault::FaultParameters;
 
-use crate::harness::{at_most, built, model, options, run, virtual_plan};
+use crate::harness::{Ruled, at_most, built, model, options, run, virtual_plan};
 
 fn stalled(outstanding_max: u32) -> seeklab_bench::Measurement {
     let mut description = catalog::find("constant").unwrap();
@@ -80,4 +80,39 @@ fn pause_is_found_in_its_intervals() {
     assert_eq!(stalled.oldest.map(|age| age.as_s().round()), Some(2.0));
     assert!((measurement.totals.part.pause.as_s() - 2.0).abs() < 0.01);
     assert_eq!(measurement.totals.begin, Instant::ZERO);
+}
+
+#[test]
+fn arrivals_before_a_late_loop_fills_the_target_are_late_and_did_not_wait_for_room() {
+    // All 50 arrive in 5 ms, and the loop comes back after 10 ms: the target had room for each of them.
+    let target = Ruled::new(Duration::from_us(10), |_| Some(Status::Ok)).lagging(Duration::from_ms(10));
+    let line = "random,size=4KiB,read=100%,constant=10000/s,requests=50";
+    let (measurement, _) = run((&virtual_plan(), &at_most(4)), Box::new(target), line, 1);
+    let part = &measurement.totals.part;
+    assert_eq!((part.requests(), part.delayed), (50, 0));
+    assert_eq!(part.lateness.moments().count(), 50);
+    assert!(part.lateness.moments().min().unwrap() >= 5e6);
+}
+
+#[test]
+fn mean_outstanding_has_requests_that_never_ended_and_none_that_were_never_issued() {
+    // One request never ends and one fails; behind them, two at a time of 1 ms are under way, and most arrivals have no room.
+    let rule = |number| match number {
+        0 => None,
+        1 => Some(Status::MediumError),
+        _ => Some(Status::Ok),
+    };
+    let plan = Plan { duration: Some(Duration::from_s(1)), ..virtual_plan() };
+    let line = "random,size=4KiB,read=100%,constant=1000000/s,requests=1000000";
+    let target = Box::new(Ruled::new(Duration::from_ms(1), rule));
+    let (measurement, heard) = run((&plan, &at_most(3)), target, line, 1);
+    let totals = &measurement.totals;
+    assert!(totals.unissued > 900_000 && totals.unfinished.len() == 1, "{}", totals.unissued);
+    // The same from the rows, of which each is outstanding from its arrival to its completion or to the end.
+    let ends = heard.rows.iter().map(|row| row.completion.unwrap_or(totals.end));
+    let outstanding_s: f64 =
+        heard.rows.iter().zip(ends).map(|(row, end)| end.saturating_since(row.arrival).as_s()).sum();
+    let expected = outstanding_s / totals.elapsed().as_s();
+    let found = totals.outstanding_mean().unwrap();
+    assert!((found / expected - 1.0).abs() < 1e-9, "{found} {expected}");
 }

@@ -126,12 +126,30 @@ fn highest_rate_on_an_exponential_server_is_that_of_the_closed_form() {
             );
             let exceeded = found["exceeded_arrivals_per_s"].as_f64().unwrap();
             assert!(rate < exceeded && exceeded <= 1.006 * rate, "{found}");
+            assert_eq!(found["limited_by"], "target");
             // The figures are those at the rate.
             assert_eq!(figures["phases"][0]["offered_per_second"], found["arrivals_per_s"]);
             let key = bound.split("<=").next().unwrap();
             assert_eq!(figures[key], found["value"]);
         }
     }
+}
+
+#[test]
+fn rate_that_is_found_without_a_target_is_that_of_the_generator() {
+    let bench = Bench::new();
+    let load = "random,read=100%,size=4KiB,poisson=1000000/s";
+    let line =
+        ["bench", "null", "-w", load, "--duration", "200ms", "--find-rate", "response_p50_ms<=50", "--json"];
+    let run = bench.run(&line);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let figures: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(figures["found_rate"]["limited_by"], "generator", "{:#}", figures["found_rate"]);
+    assert_eq!(figures["trusted"], false);
+    let notes = figures["notes"].as_array().unwrap();
+    let is_named =
+        |note: &serde_json::Value| note.as_str().unwrap().contains("not the target, broke the bound");
+    assert!(notes.iter().any(is_named), "{notes:?}");
 }
 
 #[test]

@@ -204,7 +204,9 @@ pub struct LoadFigures {
     pub statuses: StatusCounts,
     /// Mean time from the intended start to the end of the last attempt, of requests that failed.
     pub failed_response_mean_ms: Option<f64>,
-    /// Requests outstanding, mean over time: arrived and not complete. Null if some of them never completed.
+    /// Requests that were issued and outstanding, mean over time: the sum of their times from the intended start to the end of
+    /// the last attempt, or to the end of the run if the target never returned them, over `duration_s`. Arrivals that were
+    /// left out or never issued are in no part of it. Null of no time.
     pub outstanding_mean: Option<f64>,
     /// Response times.
     #[serde(flatten)]
@@ -259,6 +261,9 @@ pub struct CostFigures {
     pub context_switches_per_request: Option<f64>,
     /// Context switches because the kernel took the processor away.
     pub preemptions: u64,
+    /// Share of the time of the threads in which they worked or waited for a processor, and not for an arrival or the target.
+    /// From 95 % on this program, not the target, limits the rate. Null if no thread came to its end.
+    pub generator_busy_pct: Option<f64>,
     /// Median time from the intended start to the issue, of attempts that found room at once.
     pub lateness_p50_us: Option<f64>,
     /// 99th percentile of that time.
@@ -328,7 +333,8 @@ fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-fn statuses(part: &Part) -> StatusCounts {
+/// Attempts of a part by status.
+pub(super) fn statuses(part: &Part) -> StatusCounts {
     let [_, recovered, medium_error, aborted, timeout, write_protected, no_space, gone] = part.statuses;
     StatusCounts { recovered, medium_error, aborted, timeout, write_protected, no_space, gone }
 }
@@ -416,6 +422,7 @@ pub(super) fn total(runs: &[PhaseRun]) -> Totals {
         sum.unissued += totals.unissued;
         sum.has_more_unissued |= totals.has_more_unissued;
         sum.unfinished.extend(&totals.unfinished);
+        sum.unfinished_time += totals.unfinished_time;
         sum.silent_threads += totals.silent_threads;
         sum.reconnections += totals.reconnections;
         if let Some(cost) = totals.cost {
@@ -473,12 +480,6 @@ impl CountFigures {
 }
 
 impl LoadFigures {
-    /// Figures of all phases together.
-    pub(super) fn of_runs(runs: &[PhaseRun]) -> Self {
-        let totals = total(runs);
-        Self::of(&totals)
-    }
-
     pub(super) fn of(totals: &Totals) -> Self {
         let (part, elapsed) = (&totals.part, totals.elapsed());
         let of = |op: Operation| &part.operations[op as usize];
@@ -486,12 +487,6 @@ impl LoadFigures {
         let requests = part.requests();
         let response = part.response();
         let failed = part.failed_response.moments();
-        // Over a run that begins and ends empty, the sum of the response times is the integral of the number outstanding.
-        let sum_s =
-            |of: &Distribution| of.moments().mean().unwrap_or(0.0) * of.moments().count() as f64 / 1e9;
-        let outstanding_s = sum_s(&response) + sum_s(&part.failed_response);
-        // Waits that did not end are in no response time.
-        let is_whole = totals.unissued == 0 && totals.unfinished.is_empty() && totals.silent_threads == 0;
         Self {
             requests,
             reads: reads.requests,
@@ -507,7 +502,7 @@ impl LoadFigures {
             failed_requests: part.failed,
             statuses: statuses(part),
             failed_response_mean_ms: failed.mean().map(|ns| six_decimals(ns / 1e6)),
-            outstanding_mean: per_second(outstanding_s, elapsed).filter(|_| is_whole),
+            outstanding_mean: totals.outstanding_mean().map(six_decimals),
             response: ResponseTimes::from(&response),
             service: ServiceTimes::from(&part.service()),
         }
@@ -527,6 +522,7 @@ impl CostFigures {
             system_calls_per_request: per_attempt(cost.system_calls as f64),
             context_switches_per_request: per_attempt((cost.waits + cost.preemptions) as f64),
             preemptions: cost.preemptions,
+            generator_busy_pct: cost.busy_pct().map(six_decimals),
             lateness_p50_us: late_us(0.5),
             lateness_p99_us: late_us(0.99),
             lateness_max_us: late_us(1.0),

@@ -83,7 +83,7 @@ pub use plan_file::{
     PlanOverrides, document as plan_document, page as plan_page, read as read_plan,
     read_text as read_plan_text,
 };
-pub use rates::{FoundRateFigures, OfferedRate, TrialFigures, with_rates};
+pub use rates::{FoundRateFigures, OfferedRate, RateLimit, TrialFigures, with_rates};
 pub use repeated::{RepeatedFigure, RepeatedFigures};
 pub use rerun::rerun;
 pub use run_document::{RunFacts, RunHost, RunSource, RunState, RunTarget};
@@ -242,12 +242,16 @@ fn run(
                 measured.phases[0].notes.add(true, search.unfinished());
                 break None;
             }
-            if search.take(&LoadFigures::of_runs(&measured.phases), measured.missing()) {
+            if search.take(&figures::total(&measured.phases)) {
                 if !search.is_last_found() {
                     (measured, of_measured) =
                         measure(session, options, Some(search), &mut targets, &mut course)?;
                 }
-                break Some(search.figures());
+                let found = search.figures();
+                if let Some(note) = found.doubt() {
+                    measured.phases[0].notes.add(true, note);
+                }
+                break Some(found);
             }
             (measured, of_measured) = measure(session, options, Some(search), &mut targets, &mut course)?;
         },
@@ -283,17 +287,6 @@ struct Measured {
     verification: Option<VerificationFigures>,
     /// Reason for which a later phase or repetition could not begin.
     failure: Option<Failure>,
-}
-
-impl Measured {
-    /// Requests that arrived and were not carried out.
-    fn missing(&self) -> u64 {
-        let of_run = |run: &PhaseRun| {
-            let totals = &run.measurement.totals;
-            totals.unissued + totals.part.dropped + totals.part.failed + totals.unfinished.len() as u64
-        };
-        self.phases.iter().map(of_run).sum()
-    }
 }
 
 /// Measures all phases, at the rate of a search if there is one. Returns the options of the run, too.

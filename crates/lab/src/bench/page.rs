@@ -8,7 +8,7 @@ use super::figures::{BenchFigures, CostFigures, CountFigures, IntervalFigures, L
 use super::options::BenchOptions;
 use super::phase::PhaseRun;
 use super::phases::PhaseFigures;
-use super::rates::FoundRateFigures;
+use super::rates::{FoundRateFigures, RateLimit};
 use super::repeated::RepeatedFigure;
 use super::verification;
 use super::{counters, curves};
@@ -195,14 +195,17 @@ fn found_table(found: &FoundRateFigures) -> PlainTable {
             number(trial.value),
             trial.missing_requests.to_string(),
             verdict.to_owned(),
+            trial.limited_by.map_or("-", RateLimit::name).to_owned(),
         ]
     });
     let (bound, rate) = (&found.bound, number(found.arrivals_per_s));
     let caption = format!(
-        "The highest rate at which {bound} held is {rate} requests per second. All other figures are those at this rate."
+        "The highest rate at which {bound} held is {rate} requests per second. Above it the {} breaks the bound. All other \
+         figures are those at this rate.",
+        found.limited_by.name()
     );
     let figure = bound.split("<=").next().unwrap_or(bound);
-    table(&["arrivals 1/s", figure, "missing", "holds"], rows.collect(), &caption)
+    table(&["arrivals 1/s", figure, "missing", "holds", "broken by"], rows.collect(), &caption)
 }
 
 /// Means over the repetitions.
@@ -353,6 +356,7 @@ fn count_rows(load: &LoadFigures, counts: &CountFigures, cost: Option<&CostFigur
         rows.push(("context switches per request", number(cost.context_switches_per_request)));
         let [p50, p99, max] = [cost.lateness_p50_us, cost.lateness_p99_us, cost.lateness_max_us].map(number);
         rows.push(("lateness of issue, p50, p99, max", format!("{p50}, {p99}, {max} us")));
+        rows.push(("generator busy", format!("{} %", number(cost.generator_busy_pct))));
         rows.push(("issued more than 50 us late", format!("{} %", number(cost.late_pct))));
     }
     rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect()

@@ -12,11 +12,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
+use seeklab_bench::Totals;
+use seeklab_core::statistics::Distribution;
 use seeklab_workloads::{Rate, WorkloadSpec};
 use serde::Serialize;
 
 use super::figures::{LoadFigures, six_decimals};
 use super::options::{BenchOptions, PhaseOptions, StreamLoad, StreamOptions};
+use super::trust;
 use crate::estimate::Bound;
 use crate::failure::Failure;
 use crate::output::counted;
@@ -74,6 +77,26 @@ impl fmt::Display for OfferedRate {
     }
 }
 
+/// Side that keeps a bound from holding at a higher rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RateLimit {
+    /// The target takes too long, or leaves requests out.
+    Target,
+    /// This program has no time left, or issues its requests late.
+    Generator,
+}
+
+impl RateLimit {
+    /// Its name in tables.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Target => "target",
+            Self::Generator => "generator",
+        }
+    }
+}
+
 /// Highest rate at which a bound holds.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FoundRateFigures {
@@ -85,8 +108,23 @@ pub struct FoundRateFigures {
     pub exceeded_arrivals_per_s: f64,
     /// Value of the figure at the highest rate.
     pub value: Option<f64>,
+    /// Side that broke the bound at the lowest rate at which it did not hold. If it is the generator, the target may keep the
+    /// bound at higher rates.
+    pub limited_by: RateLimit,
     /// Trials in order.
     pub trials: Vec<TrialFigures>,
+}
+
+impl FoundRateFigures {
+    /// A doubt if the rate is that of this program.
+    pub(super) fn doubt(&self) -> Option<String> {
+        (self.limited_by == RateLimit::Generator).then(|| {
+            format!(
+                "this program, not the target, broke the bound at {} requests per second: the target may keep it at higher rates than {}",
+                self.exceeded_arrivals_per_s, self.arrivals_per_s
+            )
+        })
+    }
 }
 
 /// A trial at a rate.
@@ -100,6 +138,8 @@ pub struct TrialFigures {
     pub missing_requests: u64,
     /// True if the bound held and no request is missing.
     pub holds: bool,
+    /// Side that broke the bound; null if it held.
+    pub limited_by: Option<RateLimit>,
 }
 
 /// Rate of the only stream of a phase, per second.
@@ -193,6 +233,39 @@ pub fn with_rates(options: BenchOptions, rates: &[OfferedRate]) -> Result<BenchO
     Ok(BenchOptions { phases, ..options })
 }
 
+/// Value of the figure of a bound in a distribution, in milliseconds; `None` of `outstanding_mean`, and if there are no times.
+fn value_of(bound: Bound, times: &Distribution) -> Option<f64> {
+    let ms = |quantile| times.quantile(quantile).map(|time| time.as_ms());
+    match bound.figure() {
+        "response_mean_ms" => times.moments().mean().map(|ns| ns / 1e6),
+        "response_p50_ms" => ms(0.5),
+        "response_p90_ms" => ms(0.9),
+        "response_p95_ms" => ms(0.95),
+        "response_p99_ms" => ms(0.99),
+        "response_p999_ms" => ms(0.999),
+        _ => None,
+    }
+}
+
+/// Side that broke a bound in a trial: this program if it had no time left, or if the bound holds from the issue on and more than
+/// half of the value is the lateness of its issues.
+fn limited_by(bound: Bound, totals: &Totals, value: Option<f64>) -> RateLimit {
+    let is_late = || {
+        let service = value_of(bound, &totals.part.service())?;
+        let lateness = value_of(bound, &totals.part.lateness)?;
+        Some(service <= bound.value() && lateness > value? / 2.0)
+    };
+    match trust::is_generator_limit(totals) || is_late() == Some(true) {
+        true => RateLimit::Generator,
+        false => RateLimit::Target,
+    }
+}
+
+/// Requests that arrived and were not carried out.
+fn missing(totals: &Totals) -> u64 {
+    totals.unissued + totals.part.dropped + totals.part.failed + totals.unfinished.len() as u64
+}
+
 /// Value of the figure of a bound; `None` if nothing was carried out.
 fn value_in(bound: Bound, load: &LoadFigures) -> Option<f64> {
     let times = &load.response;
@@ -283,10 +356,16 @@ impl RateSearch {
                 "no request arrived".to_owned(),
                 "let more requests arrive: begin with a higher rate, or with a longer --duration".to_owned(),
             ),
-            (SearchEnd::Idle, Some(value)) if trial.missing_requests == 0 => (
-                format!("{} is {value:.3}", self.bound.figure()),
-                "a lower rate changes little: choose a wider bound".to_owned(),
-            ),
+            (SearchEnd::Idle, Some(value)) if trial.missing_requests == 0 => {
+                let found = format!("{} is {value:.3}", self.bound.figure());
+                match trial.limited_by {
+                    Some(RateLimit::Generator) => (
+                        format!("{found}, because this program issued its requests late,"),
+                        "a lower rate changes little: end other work on this machine, or choose a wider bound".to_owned(),
+                    ),
+                    _ => (found, "a lower rate changes little: choose a wider bound".to_owned()),
+                }
+            }
             (SearchEnd::Idle, _) => (
                 format!("{missing} failed or never came"),
                 format!("{errors}: send failed requests again (--retries), or mend the target"),
@@ -305,24 +384,42 @@ impl RateSearch {
             let value = trial.value.map_or_else(|| "unknown".to_owned(), |value| format!("{value:.3}"));
             let missing = counted(trial.missing_requests as usize, "request");
             let (rate, figure) = (six_decimals(trial.arrivals_per_s), self.bound.figure());
-            format!("\n  trial at {rate} requests per second: {figure} {value}, {missing} missing")
+            let by = match trial.limited_by {
+                Some(RateLimit::Generator) => ", broken by this program",
+                _ => "",
+            };
+            format!("\n  trial at {rate} requests per second: {figure} {value}, {missing} missing{by}")
         };
         self.trials.iter().map(line).collect()
     }
 
     /// Takes the figures of a trial. Returns true if the rate is found; the last trial is then that of the highest rate
     /// that holds, or one follows at that rate.
-    pub(super) fn take(&mut self, load: &LoadFigures, missing: u64) -> bool {
+    pub(super) fn take(&mut self, totals: &Totals) -> bool {
+        let (load, missing) = (&LoadFigures::of(totals), missing(totals));
         let value = value_in(self.bound, load);
         let holds = missing == 0 && value.is_some_and(|value| value <= self.bound.value());
         let arrivals_per_s = six_decimals(self.next);
-        self.trials.push(TrialFigures { arrivals_per_s, value, missing_requests: missing, holds });
+        let busy_s = totals.part.service().moments().mean().unwrap_or(0.0) * load.requests as f64 / 1e9;
+        let limited_by = (!holds).then(|| limited_by(self.bound, totals, value));
+        self.trials.push(TrialFigures {
+            arrivals_per_s,
+            value,
+            missing_requests: missing,
+            holds,
+            limited_by,
+        });
         if holds {
             self.holds = Some(self.next);
         } else {
             self.exceeded = Some(self.next);
         }
-        let is_idle = load.outstanding_mean.is_some_and(|mean| mean <= IDLE_OUTSTANDING);
+        // What this program is late with, the target does not have.
+        let with_target = match limited_by {
+            Some(RateLimit::Generator) => Some(busy_s / load.duration_s),
+            _ => load.outstanding_mean,
+        };
+        let is_idle = with_target.is_some_and(|mean| mean <= IDLE_OUTSTANDING);
         let is_exceeded = value.is_some() && self.bound.figure() != "outstanding_mean";
         self.end = match (self.holds, load.requests) {
             (None, 0) if missing > 0 => Some(SearchEnd::NoSuccess),
@@ -366,12 +463,71 @@ impl RateSearch {
     pub(super) fn figures(&self) -> FoundRateFigures {
         let found = self.trials.iter().filter(|trial| trial.holds);
         let found = found.max_by(|one, other| one.arrivals_per_s.total_cmp(&other.arrivals_per_s));
+        let exceeded = self.trials.iter().filter(|trial| !trial.holds);
+        let exceeded = exceeded.min_by(|one, other| one.arrivals_per_s.total_cmp(&other.arrivals_per_s));
         FoundRateFigures {
             bound: self.bound.to_string(),
             arrivals_per_s: six_decimals(self.holds.unwrap_or(0.0)),
             exceeded_arrivals_per_s: six_decimals(self.exceeded.unwrap_or(0.0)),
             value: found.and_then(|trial| trial.value),
+            limited_by: exceeded.and_then(|trial| trial.limited_by).unwrap_or(RateLimit::Target),
             trials: self.trials.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use seeklab_bench::Cost;
+    use seeklab_core::{Duration, Instant};
+
+    use super::*;
+
+    /// A second of reads with these times, on threads that were busy for that share.
+    fn totals(busy_pct: u64, service_ms: u64, lateness_ms: u64) -> Totals {
+        let mut totals = Totals { end: Instant::ZERO + Duration::from_s(1), ..Totals::default() };
+        let loop_time = Duration::from_s(1);
+        totals.cost = Some(Cost { busy: loop_time * busy_pct / 100, loop_time, ..Cost::default() });
+        let read = &mut totals.part.operations[0];
+        (0..100).for_each(|_| {
+            read.requests += 1;
+            read.service.record(Duration::from_ms(service_ms));
+            read.response.record(Duration::from_ms(service_ms + lateness_ms));
+            totals.part.lateness.record(Duration::from_ms(lateness_ms));
+        });
+        totals
+    }
+
+    #[test]
+    fn broken_bound_is_of_the_generator_if_it_was_busy_or_late() {
+        for bound in ["response_mean_ms<=10", "response_p50_ms<=10", "response_p999_ms<=10"] {
+            let bound: Bound = bound.parse().unwrap();
+            let of = |totals: &Totals| limited_by(bound, totals, value_in(bound, &LoadFigures::of(totals)));
+            assert_eq!(of(&totals(10, 11, 0)), RateLimit::Target);
+            assert_eq!(of(&totals(99, 11, 0)), RateLimit::Generator);
+            assert_eq!(of(&totals(10, 4, 8)), RateLimit::Generator);
+            assert_eq!(of(&totals(10, 8, 4)), RateLimit::Target, "most of the time is of the target");
+            assert_eq!(of(&totals(10, 11, 12)), RateLimit::Target, "it breaks the bound alone");
+        }
+        let bound: Bound = "outstanding_mean<=1".parse().unwrap();
+        assert_eq!(limited_by(bound, &totals(10, 4, 8), Some(2.0)), RateLimit::Target);
+        assert_eq!(limited_by(bound, &totals(99, 4, 8), Some(2.0)), RateLimit::Generator);
+    }
+
+    #[test]
+    fn search_names_the_side_that_broke_the_bound_at_the_lowest_rate() {
+        let bound: Bound = "response_p99_ms<=10".parse().unwrap();
+        let mut search =
+            RateSearch { bound, next: 1.0, holds: None, exceeded: None, end: None, trials: Vec::new() };
+        assert!(!search.take(&totals(10, 5, 0)));
+        assert!(!search.take(&totals(10, 11, 0)));
+        let figures = search.figures();
+        assert_eq!((figures.limited_by, figures.doubt()), (RateLimit::Target, None));
+        assert!(!search.take(&totals(99, 11, 0)), "at a lower rate");
+        let figures = search.figures();
+        assert_eq!(figures.limited_by, RateLimit::Generator);
+        assert!(figures.doubt().unwrap().contains("this program, not the target"));
+        let limits: Vec<_> = figures.trials.iter().map(|trial| trial.limited_by).collect();
+        assert_eq!(limits, [None, Some(RateLimit::Target), Some(RateLimit::Generator)]);
     }
 }

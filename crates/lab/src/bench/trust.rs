@@ -1,15 +1,15 @@
 //! Sentences on how far to trust a measurement.
 
 use seeklab_bench::{
-    Cost, Interval, Measurement, Part, Plan, STEADY_RANGE_PCT, STEADY_ROUNDS, STEADY_SLOPE_PCT, SteadyFigure,
+    Interval, Measurement, Part, Plan, STEADY_RANGE_PCT, STEADY_ROUNDS, STEADY_SLOPE_PCT, SteadyFigure,
     SteadyRule, SteadyWindow, Totals,
 };
 
-use seeklab_core::Duration;
 use seeklab_core::statistics::Distribution;
+use seeklab_core::{Duration, Status};
 use seeklab_workloads::WorkloadSpec;
 
-use super::figures::LATE;
+use super::figures::{LATE, statuses};
 use super::load::Load;
 use super::options::{PhaseOptions, StreamLoad};
 use super::phase::StreamRun;
@@ -19,9 +19,9 @@ use crate::run::in_whole_blocks;
 
 /// Share of late issues, in percent, above which arrivals are not as intended.
 const LATE_PCT_MAX: f64 = 1.0;
-/// Share of a processor, in percent, from which a thread has no time left.
+/// Share of its time, in percent, from which a thread has none left.
 const BUSY_PCT: f64 = 95.0;
-/// Shortest run of which the share of a processor says something. The processor time of the kernel is coarser than short runs.
+/// Shortest run of which that share says something. The processor time of the kernel is coarser than short runs.
 const BUSY_TIME_MIN: Duration = Duration::from_ms(100);
 /// Share of its time, in percent, for which a thread of a closed load may wait for a processor.
 const PROCESSOR_WAIT_PCT_MAX: f64 = 5.0;
@@ -76,7 +76,6 @@ pub(super) fn notes(
         facts.extend(rounding(&phase.streams[index].workload, stream).map(named));
         doubts.extend(of_stream(plan, stream, load, measurement, index).into_iter().map(named));
     }
-    doubts.extend(busy(plan, loads, measurement));
     let mut remarks = Vec::new();
     match plan.steady {
         Some(rule) => doubts.extend(not_reached(rule, measurement)),
@@ -144,9 +143,10 @@ fn of_stream(
              its processor away {switches} times: response times include that, service times do not"
         ));
     }
-    if !load.is_open && !plan.is_virtual {
-        doubts.extend(without_processor(totals, stream.threads));
-    }
+    doubts.extend(no_time_left(totals).or_else(|| {
+        let is_closed = !load.is_open && !plan.is_virtual;
+        is_closed.then(|| without_processor(totals, stream.threads)).flatten()
+    }));
     doubts.extend(never_issued(totals));
     if part.dropped > 0 {
         let dropped = counted(part.dropped as usize, "request");
@@ -174,8 +174,16 @@ fn of_stream(
     }
     if part.failed > 0 {
         let failed = counted(part.failed as usize, "request");
-        doubts
-            .push(format!("{failed} failed: no time of successful requests includes {}", them(part.failed)));
+        let by_status = statuses(part)
+            .by_name()
+            .into_iter()
+            .filter(|(name, count)| *count > 0 && *name != Status::Recovered.name());
+        let by_status: Vec<String> = by_status.map(|(status, count)| format!("{status} {count}")).collect();
+        doubts.push(format!(
+            "{failed} failed (attempts by status: {}): no time of successful requests includes {}",
+            by_status.join(", "),
+            them(part.failed)
+        ));
     }
     doubts.extend(repeated(totals));
     if totals.unissued == 0 {
@@ -221,6 +229,7 @@ fn never_issued(totals: &Totals) -> Option<String> {
     let at_least = if totals.has_more_unissued { "at least " } else { "" };
     let reason = match totals.away {
         Some(_) => "there was no connection",
+        None if is_generator_limit(totals) => "this program did not sustain the load",
         None => "the target did not sustain the load",
     };
     (count > 0).then(|| {
@@ -266,7 +275,7 @@ fn repeated(totals: &Totals) -> Vec<String> {
 
 /// A doubt if the threads of a closed load could have run and had no processor.
 fn without_processor(totals: &Totals, threads: u32) -> Option<String> {
-    let cost = totals.cost?;
+    let cost = totals.cost.filter(|_| totals.elapsed() >= BUSY_TIME_MIN)?;
     let time_s = totals.elapsed().as_s() * f64::from(threads);
     let pct = 100.0 * cost.processor_wait.as_s() / time_s;
     (time_s > 0.0 && pct > PROCESSOR_WAIT_PCT_MAX).then(|| {
@@ -288,25 +297,24 @@ const fn them(count: u64) -> &'static str {
     if count == 1 { "it" } else { "them" }
 }
 
-/// A doubt if the program used up its processors, so that a faster target would look the same.
-fn busy(plan: &Plan, loads: &[Load], measurement: &Measurement) -> Option<String> {
-    let cost = measurement.totals.cost?;
-    // An open load spins before each arrival.
-    if loads.iter().any(|load| load.is_open) || plan.is_virtual {
-        return None;
-    }
-    used_up(cost, measurement.totals.elapsed())
+/// True if the threads of this program had no time left, so that a faster target would look the same.
+pub(super) fn is_generator_limit(totals: &Totals) -> bool {
+    let of_long = totals.cost.filter(|_| totals.elapsed() >= BUSY_TIME_MIN);
+    of_long.and_then(|cost| cost.busy_pct()).is_some_and(|pct| pct >= BUSY_PCT)
 }
 
-/// A doubt if this cost in that time takes all of a processor.
-fn used_up(cost: Cost, elapsed: Duration) -> Option<String> {
-    if elapsed < BUSY_TIME_MIN {
-        return None;
-    }
-    let pct = 100.0 * cost.processor().as_s() / elapsed.as_s();
-    (pct >= BUSY_PCT).then(|| {
-        format!("this program used {pct:.0} % of a processor: with one thread per processor it may find more requests per second")
-    })
+/// A doubt if the threads of this program had no time left.
+fn no_time_left(totals: &Totals) -> Option<String> {
+    let cost = totals.cost.filter(|_| is_generator_limit(totals))?;
+    let share =
+        |part: Duration, of: Duration| if of.is_zero() { 0.0 } else { 100.0 * part.as_s() / of.as_s() };
+    Some(format!(
+        "this program, not the target, is the limit of the rate: its threads were busy for {:.0} % of the time ({:.0} % of it in the \
+         kernel, {:.0} % without a processor). One thread per processor (--threads) may find more requests per second",
+        cost.busy_pct()?,
+        share(cost.kernel, cost.busy),
+        share(cost.processor_wait, cost.busy),
+    ))
 }
 
 /// A doubt if the rate of the last intervals still changed by more than random variation of so many requests.
@@ -377,6 +385,7 @@ fn changes(plan: &Plan, measurement: &Measurement) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use seeklab_bench::Cost;
     use seeklab_core::Instant;
 
     use super::*;
@@ -463,11 +472,28 @@ mod tests {
     }
 
     #[test]
-    fn processor_time_of_short_runs_says_nothing() {
-        let cost = Cost { user: Duration::from_ms(99), ..Cost::default() };
-        assert_eq!(used_up(cost, Duration::from_ms(30)), None);
-        assert!(used_up(cost, Duration::from_ms(100)).unwrap().contains("used 99 % of a processor"));
-        assert_eq!(used_up(cost, Duration::from_ms(200)), None);
+    fn threads_without_time_left_are_the_limit_unless_the_run_is_short() {
+        let of = |busy_ms, loop_ms| {
+            let busy = Duration::from_ms(busy_ms);
+            let cost = Cost {
+                kernel: busy / 4,
+                processor_wait: busy / 2,
+                busy,
+                loop_time: Duration::from_ms(loop_ms),
+                ..Cost::default()
+            };
+            let end = Instant::ZERO + cost.loop_time;
+            Totals { cost: Some(cost), end, unissued: 1, ..Totals::default() }
+        };
+        assert_eq!(no_time_left(&of(30, 30)), None);
+        assert_eq!(no_time_left(&of(94, 100)), None);
+        let note = no_time_left(&of(95, 100)).unwrap();
+        assert!(
+            note.contains("busy for 95 %") && note.contains("25 % of it in the kernel, 50 % without"),
+            "{note}"
+        );
+        assert!(never_issued(&of(94, 100)).unwrap().contains("the target did not sustain"));
+        assert!(never_issued(&of(95, 100)).unwrap().contains("this program did not sustain"));
     }
 
     #[test]
@@ -480,6 +506,11 @@ mod tests {
         assert_eq!(of(49, 1), None);
         let note = of(800, 1).unwrap();
         assert!(note.contains("for 80 % of the time") && note.contains("62 times"), "{note}");
+        let short = Totals {
+            cost: Some(Cost { processor_wait: Duration::from_ms(90), ..Cost::default() }),
+            ..Totals::default()
+        };
+        assert_eq!(without_processor(&Totals { end: Instant::from_ns(99_000_000), ..short }, 1), None);
         assert!(of(800, 8).unwrap().contains("for 10 % of the time"));
         assert_eq!(without_processor(&totals(Part::default()), 1), None, "nothing is known");
     }
