@@ -68,3 +68,31 @@ fn phase_that_cannot_begin_ends_a_run_whose_results_stay() {
         assert_eq!(rows, 200);
     }
 }
+
+/// Stops the run when the first interval is over.
+struct Stopper(Stop);
+
+impl BenchListener for Stopper {
+    fn interval(&mut self, _: &IntervalFigures, _: u64) {
+        self.0.stop();
+    }
+}
+
+#[test]
+fn results_of_a_stopped_run_name_what_was_not_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.toml");
+    let stream = "[[phases.streams]]\ntarget = \"model:constant\"\nworkload = \"random,size=4KiB,read=100%,closed=1\"\n";
+    let phases = ["one", "two", "three"];
+    let text = phases.map(|name| format!("[[phases]]\nname = \"{name}\"\nrequests = 200\n{stream}"));
+    fs::write(&plan, text.concat()).unwrap();
+    let mut options = read_plan(&plan, &Default::default()).unwrap();
+    options.repetitions = 2;
+    let stop = Stop::new();
+    let session = Session::new(Arc::new(Unheard), stop.clone());
+    let result = bench_with(&session, &options, &mut Stopper(stop)).unwrap();
+    assert_eq!(result.failure.unwrap().to_string(), "interrupted");
+    assert!(result.figures.stopped);
+    let note = result.figures.notes.iter().find(|note| note.contains("the run was stopped")).unwrap();
+    assert!(note.starts_with("phase `one`") && note.ends_with("and 5 phases were not measured"), "{note}");
+}

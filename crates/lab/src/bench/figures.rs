@@ -383,7 +383,7 @@ impl BenchFigures {
             threads: most(&|run| run.options(options).streams.iter().map(|stream| stream.threads).sum()),
             outstanding_max: most(&|run| run.streams.iter().map(|stream| stream.room()).sum()),
             repetitions: options.repetitions,
-            stopped: runs.iter().any(|run| run.measurement.is_stopped),
+            stopped: false,
             load: LoadFigures::of(&totals),
             counts: CountFigures::of(&totals),
             verification: None,

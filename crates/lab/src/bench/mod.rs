@@ -234,10 +234,8 @@ fn run(
     let found = match search {
         None => None,
         Some(search) => loop {
-            let is_over = measured
-                .phases
-                .iter()
-                .any(|run| run.measurement.is_stopped || run.measurement.failure.is_some());
+            let is_over =
+                measured.is_stopped || measured.phases.iter().any(|run| run.measurement.failure.is_some());
             if is_over {
                 measured.phases[0].notes.add(true, search.unfinished());
                 break None;
@@ -264,12 +262,12 @@ fn run(
         folder.complete(options, &measured.phases, counted.as_ref().map(|(_, counters)| counters));
     }
     let wrong = measured.verification.as_ref().and_then(verification::failure);
-    let failure =
-        wrong.or(measured.failure.take()).or_else(|| failure(options, &measured.loads, &measured.phases));
+    let failure = wrong.or(measured.failure.take()).or_else(|| failure(options, &measured));
     let notes = &mut measured.phases[0].notes;
     let verified = measured.verification.iter().flat_map(verification::notes);
     verified.for_each(|(limits, note)| notes.add(limits, note));
     let mut figures = BenchFigures::new(session, options, &measured.phases, found);
+    figures.stopped = measured.is_stopped;
     figures.verification = measured.verification.take();
     figures.counters = counted.as_ref().map(|(options, counters)| CounterFigures::of(options, counters));
     let counted = counted.as_ref().map(|(_, counters)| counters);
@@ -287,6 +285,8 @@ struct Measured {
     verification: Option<VerificationFigures>,
     /// Reason for which a later phase or repetition could not begin.
     failure: Option<Failure>,
+    /// True if the caller ended the run.
+    is_stopped: bool,
 }
 
 /// Measures all phases, at the rate of a search if there is one. Returns the options of the run, too.
@@ -308,8 +308,8 @@ fn measure(
         trace(session, &options, facts, targets)
     };
     let phases = run.measure(targets, course, &make)?;
-    let (verification, failure) = (run.verification(), run.take_failure());
-    Ok((Measured { loads, phases, verification, failure }, options))
+    let (verification, failure, is_stopped) = (run.verification(), run.take_failure(), run.is_stopped());
+    Ok((Measured { loads, phases, verification, failure, is_stopped }, options))
 }
 
 /// The loads of all streams of each phase.
@@ -335,7 +335,8 @@ fn held_by_kernel() -> String {
 }
 
 /// The failed check of a measurement, if there is one.
-fn failure(options: &BenchOptions, loads: &[Vec<Load>], phases: &[PhaseRun]) -> Option<Failure> {
+fn failure(options: &BenchOptions, measured: &Measured) -> Option<Failure> {
+    let Measured { loads, phases, .. } = measured;
     let place = |failure: Failure, run: &PhaseRun| match options.phases.len() {
         1 => failure,
         _ => failure.context(format!("phase `{}`", run.options(options).name)),
@@ -372,7 +373,7 @@ fn failure(options: &BenchOptions, loads: &[Vec<Load>], phases: &[PhaseRun]) -> 
             }
         }
     }
-    if phases.iter().any(|run| run.measurement.is_stopped) {
+    if measured.is_stopped {
         return Some(Failure::interrupted());
     }
     let unsteady = |run: &&PhaseRun| {

@@ -79,12 +79,14 @@ pub(super) struct Run<'a> {
     verified: Option<VerifiedRun>,
     /// Reason for which a later phase or repetition could not begin.
     failure: Option<Failure>,
+    /// True if the caller ended it before its last phase was over.
+    is_stopped: bool,
 }
 
 impl<'a> Run<'a> {
     pub(super) fn new(session: &'a Session, options: &'a BenchOptions, loads: &'a [Vec<Load>]) -> Self {
         let facts = vec![None; options.targets.len()];
-        Self { session, options, loads, facts, verified: None, failure: None }
+        Self { session, options, loads, facts, verified: None, failure: None, is_stopped: false }
     }
 
     /// Opens and closes the targets of all phases but the first, so that mistakes in them end no run halfway.
@@ -115,7 +117,21 @@ impl<'a> Run<'a> {
             Err(failure) if !runs.is_empty() => self.failure = Some(failure.into_check()),
             result => result?,
         }
+        let planned =
+            self.options.phases.len() * usize::try_from(self.options.repetitions).unwrap_or(usize::MAX);
+        let stopped_before = self.session.stop().is_stopped() && runs.len() < planned;
+        self.is_stopped = stopped_before || runs.iter().any(|run| run.measurement.is_stopped);
+        if let Some(last) = runs.last_mut().filter(|_| self.is_stopped) {
+            // A target whose opening ended with the stop has not failed.
+            self.failure = None;
+            last.notes.add(false, stopped_sentence(last, planned - last_number(last, self.options)));
+        }
         Ok(runs)
+    }
+
+    /// Returns true if the caller ended it before its last phase was over, be it between two phases.
+    pub(super) const fn is_stopped(&self) -> bool {
+        self.is_stopped
     }
 
     /// The reason for which a later phase or repetition could not begin, if one could not.
@@ -290,6 +306,25 @@ impl<'a> Run<'a> {
         let (phase, streams) = (number, of_streams);
         Ok(PhaseRun { phase, repetition, from, plan, streams, measurement, notes, coverage: None })
     }
+}
+
+/// Phases and repetitions up to this one.
+fn last_number(run: &PhaseRun, options: &BenchOptions) -> usize {
+    usize::try_from(run.repetition).unwrap_or(0) * options.phases.len() + run.phase + 1
+}
+
+/// Sentence on a run that the caller ended, with so many phases behind this one.
+fn stopped_sentence(run: &PhaseRun, left: usize) -> String {
+    let after = match run.measurement.is_stopped {
+        true => format!("after {:.1} s of this phase", run.measurement.totals.elapsed().as_s()),
+        false => "behind this phase".to_owned(),
+    };
+    let rest = match left {
+        0 => String::new(),
+        1 => ", and 1 phase was not measured".to_owned(),
+        _ => format!(", and {left} phases were not measured"),
+    };
+    format!("the run was stopped {after}: all figures are those of the time until then{rest}")
 }
 
 /// A workload whose block zero is `first`.
