@@ -31,6 +31,15 @@ impl OpenFile {
     pub(crate) fn open(path: &str, options: &TargetOptions) -> Result<Self, TargetError> {
         let metadata = std::fs::metadata(path).map_err(|error| TargetError::io(path, "open", error))?;
         let is_block_device = metadata.file_type().is_block_device();
+        if metadata.file_type().is_socket() {
+            return Err(TargetError::unusable(
+                path,
+                "is a socket, neither a file nor a block device",
+                format!(
+                    "an NBD server at it is nbd+unix:///EXPORT?socket={path}, a vhost-user server vhost-user:{path}"
+                ),
+            ));
+        }
         if !is_block_device && !metadata.is_file() {
             return Err(TargetError::unusable(
                 path,

@@ -1,6 +1,7 @@
 //! `seeklab bench`: a model is measured as it is simulated; files are made, measured and kept from being overwritten.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -138,6 +139,7 @@ fn contents_are_overwritten_only_by_who_types_the_name_again() {
 fn contradictory_plans_are_refused() {
     let bench = Bench::new();
     bench.trace("t.csv");
+    let _server = UnixListener::bind(bench.path("server.sock")).unwrap();
     for (arguments, parts) in [
         (&["null", "-w", "random,closed=8", "--late", "drop"][..], &["--late drop", "is a closed load"][..]),
         (
@@ -160,6 +162,14 @@ fn contradictory_plans_are_refused() {
         (&["null", "-w", RANDOM, "--create", "1MiB"], &["--create: `null` is no file"]),
         (&["nul", "-w", RANDOM], &["`nul`: there is no such file; did you mean `null`?", "--create SIZE"]),
         (&["/absent/x", "-w", RANDOM], &["`/absent/x`: there is no such file", "--create SIZE"]),
+        (
+            &["cheetah-36es", "-w", RANDOM],
+            &["there is no such file", "as model:cheetah-36es, in real time as emulate:"],
+        ),
+        (
+            &["server.sock", "-w", "random,read=100%,closed=1"],
+            &["is a socket", "nbd+unix:///EXPORT?socket=server.sock"],
+        ),
         (&["null", "-w", RANDOM, "--buffered"], &["--buffered: `null` is no file or block device"]),
         (&["model:constant", "-w", RANDOM, "--buffered"], &["--buffered: `model:constant`"]),
         (&["emulate:constant", "-w", RANDOM, "--buffered"], &["--buffered: `emulate:constant`"]),

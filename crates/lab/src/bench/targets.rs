@@ -298,8 +298,14 @@ fn check_existence(address: &str, kind: &TargetKind, path: &str) -> Result<(), F
         return Ok(());
     }
     let near = near_matches(address, ["null"]);
-    Err(Failure::new(format!("`{address}`: there is no such file{near}"))
-        .hint("name a file or block device that is there, or make a file for the run with --create SIZE"))
+    let hint = match seeklab_devices::catalog::find(path) {
+        Ok(_) => format!(
+            "the catalog has a device `{path}`: measure it in virtual time as model:{path}, in real time as emulate:{path}"
+        ),
+        Err(_) => "name a file or block device that is there, or make a file for the run with --create SIZE"
+            .to_owned(),
+    };
+    Err(Failure::new(format!("`{address}`: there is no such file{near}")).hint(hint))
 }
 
 /// Refuses a target of another size than is expected.
