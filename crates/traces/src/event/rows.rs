@@ -23,7 +23,7 @@ use crate::event::issue_order::IssueOrder;
 use crate::event::pairing::Pairing;
 use crate::metadata::Metadata;
 use crate::options::{Allowed, FormatOption};
-use crate::parse::extent::checked_block_size;
+use crate::parse::extent::{checked_block_size, unaligned};
 use crate::trace_format::{Note, ReadOptions};
 
 /// Event from which a request's response time counts.
@@ -189,9 +189,8 @@ fn row(
     from_queue: bool,
 ) -> Result<TraceRecord, Box<Problem>> {
     if !request.offset_bytes.is_multiple_of(block_size) {
-        let problem = format!("a multiple of the block size of {block_size} bytes is allowed");
-        return Err(Problem::new("offset in bytes", request.offset_bytes.to_string(), problem)
-            .hint("state the block size with `--block-size`, for example `--block-size 512B`"));
+        let text = request.offset_bytes.to_string();
+        return Err(unaligned("offset in bytes", text.as_bytes(), request.offset_bytes.into(), block_size));
     }
     let blocks = u32::try_from(request.length_bytes.div_ceil(block_size)).map_err(|_| {
         let problem = format!("more than 4294967295 blocks of {block_size} bytes");

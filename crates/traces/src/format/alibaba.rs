@@ -30,11 +30,10 @@ use crate::output::device_rows;
 use crate::output::losses::Holds;
 use crate::output::rows::RowsOut;
 use crate::parse::extent::{Blocks, checked_block_size};
+use crate::parse::header::Header;
 use crate::parse::names::Names;
 use crate::parse::number::{integer, push_unsigned};
-use crate::parse::text::{
-    LineParser, Order, Parsed, TextReader, comma_fields, is_header, no_more_fields, sniff_lines,
-};
+use crate::parse::text::{LineParser, Order, Parsed, TextReader, comma_fields, no_more_fields, sniff_rows};
 use crate::row::check_extent;
 use crate::source::{Head, Source};
 use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
@@ -44,6 +43,13 @@ pub(super) struct Alibaba;
 
 const NAME: &str = "alibaba";
 const FIELDS: [&str; 5] = ["device_id", "opcode", "offset", "length", "timestamp"];
+const HEADER: Header = Header(&[
+    &["deviceid", "device", "devid", "diskid", "volumeid", "volume"],
+    &["opcode", "op", "optype", "iotype", "type", "operation"],
+    &["offset", "off"],
+    &["length", "len", "size"],
+    &["timestamp", "timestampus", "time", "ts"],
+]);
 const NS_PER_US: u64 = 1_000;
 /// Start of written traces, in microseconds since 1970.
 const ORIGIN_US: u64 = 1_577_808_000_000_000;
@@ -54,22 +60,19 @@ const PLAUSIBLE_US: std::ops::Range<u64> = 1_000_000_000_000_000..2_000_000_000_
 struct Parser {
     blocks: Blocks,
     devices: Names,
-    /// True before the first line.
-    at_start: bool,
 }
 
 impl Parser {
     fn new(block_size: u64) -> Self {
-        Self { blocks: Blocks::of(block_size), devices: Names::default(), at_start: true }
+        Self { blocks: Blocks::of(block_size), devices: Names::default() }
     }
 }
 
 impl LineParser for Parser {
+    const HEADER: Header = HEADER;
+
     #[inline]
     fn parse(&mut self, line: &[u8], metadata: &mut Metadata) -> Result<Parsed, Box<Problem>> {
-        if std::mem::take(&mut self.at_start) && is_header(line, &FIELDS) {
-            return Ok(Parsed::Nothing);
-        }
         let ([id, opcode, offset, length, timestamp], count) = comma_fields(line, &FIELDS)?;
         no_more_fields(line, count, &FIELDS)?;
         let op = match opcode {
@@ -111,11 +114,8 @@ impl TraceFormat for Alibaba {
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {
-        let (mut parser, mut metadata) = (Parser::new(1), Metadata::default());
-        sniff_lines(head, |line| match parser.parse(line, &mut metadata) {
-            Ok(Parsed::Row(record)) => PLAUSIBLE_US.contains(&(record.arrival.as_ns() / NS_PER_US)),
-            Ok(Parsed::Nothing) => true,
-            _ => false,
+        sniff_rows(head, &mut Parser::new(1), |record| {
+            PLAUSIBLE_US.contains(&(record.arrival.as_ns() / NS_PER_US))
         })
     }
 

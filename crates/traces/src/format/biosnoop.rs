@@ -122,8 +122,7 @@ impl LineParser for Parser {
         let (lbn, blocks) = match op {
             Operation::Flush => (0, 0),
             _ => {
-                let offset = integer(FIELDS[5], sector, u64::MAX / 512)? * 512;
-                let lbn = self.blocks.aligned(FIELDS[5], sector, offset)?;
+                let lbn = self.blocks.address(FIELDS[5], sector, 512)?;
                 (lbn, self.blocks.count(FIELDS[6], bytes, length)?)
             }
         };

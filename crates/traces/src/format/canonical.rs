@@ -37,7 +37,6 @@ use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWri
 pub(super) struct Canonical;
 
 const NAME: &str = "csv";
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 #[derive(Default)]
 struct Parser {
@@ -78,7 +77,11 @@ fn comment(text: &[u8], metadata: &mut Metadata) -> Result<(), Box<Problem>> {
     };
     match text.split_once(':') {
         Some((key, value)) if is_key(key.trim()) => {
-            let value = value.strip_prefix(' ').unwrap_or(value);
+            // Blanks belong to a text, but not to a number.
+            let value = match key.trim() {
+                "schema" | "block_size" | "seed" => value.trim(),
+                _ => value.strip_prefix(' ').unwrap_or(value),
+            };
             metadata.set(key.trim(), &unescape(value))
         }
         _ => Ok(()),
@@ -139,8 +142,9 @@ impl LineParser for Parser {
                 }
                 _ => {
                     let length = text.iter().position(|byte| *byte == b',').unwrap_or(text.len());
-                    if length > 0 {
-                        self.row.set(*column, value(*column, &text[..length], &metadata.faults)?);
+                    let field = text[..length].trim_ascii();
+                    if !field.is_empty() {
+                        self.row.set(*column, value(*column, field, &metadata.faults)?);
                     }
                     length
                 }
@@ -185,8 +189,7 @@ impl TraceFormat for Canonical {
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {
-        let text = head.bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head.bytes);
-        for line in text.split_inclusive(|byte| *byte == b'\n') {
+        for line in head.text().split_inclusive(|byte| *byte == b'\n') {
             let complete = head.whole || line.ends_with(b"\n");
             let line = line.trim_ascii();
             if line.starts_with(b"#") || line.is_empty() {
@@ -205,14 +208,8 @@ impl TraceFormat for Canonical {
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
         let mut reader = TextReader::new(source, Parser::default(), Order::AsWritten, options);
-        let mut first = true;
         let mut stated = false;
         reader.preamble(|line, parser, metadata| {
-            let line = if std::mem::take(&mut first) {
-                line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line)
-            } else {
-                line
-            };
             if let Some(text) = line.strip_prefix(b"#") {
                 let requested = metadata.block_size;
                 comment(text, metadata)?;

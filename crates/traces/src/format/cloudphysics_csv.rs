@@ -73,7 +73,7 @@ impl LineParser for Parser {
             }
         };
         let blocks = self.blocks.count_text(FIELDS[3], size)?;
-        let lbn = self.blocks.aligned(FIELDS[4], lbn, integer(FIELDS[4], lbn, u64::MAX / 512)? * 512)?;
+        let lbn = self.blocks.address(FIELDS[4], lbn, 512)?;
         check_extent(op, lbn, blocks)?;
         Ok(Parsed::Row(TraceRecord::new(arrival, op, lbn, blocks)))
     }

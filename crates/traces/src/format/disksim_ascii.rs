@@ -5,8 +5,8 @@
 //! 17.829285   20  576560  6   1
 //! ```
 //! Flags are hexadecimal; bit 0 means read. Arrivals count from the start of the trace, which need not be the
-//! first row. Rows only roughly in order are sorted within the window of the options. Blocks have 512 bytes: a trace with others is
-//! written in blocks of 512 bytes.
+//! first row. Rows only roughly in order are sorted within the window of the options. Addresses and lengths count blocks of 512
+//! bytes, as in DiskSim itself: other blocks are converted on reading and on writing.
 //!
 //! # Scope and limits
 //! Other flags are not carried. There are no response times; writing drops fields that the format cannot
@@ -27,12 +27,12 @@ use crate::metadata::Metadata;
 use crate::options::MissingColumn;
 use crate::output::losses::Holds;
 use crate::output::rows::RowsOut;
-use crate::parse::extent::checked_block_size;
+use crate::parse::extent::{Blocks, checked_block_size};
 use crate::parse::number::{hexadecimal, integer, push_decimal, push_unsigned, time};
 use crate::parse::text::{LineParser, Order, Parsed, TextReader, blank_fields, no_more_fields, sniff_lines};
 use crate::row::check_extent;
 use crate::source::{Head, Source};
-use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
+use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 
 /// DiskSim ASCII.
 pub(super) struct DiskSimAscii;
@@ -44,7 +44,9 @@ const SCALE: u32 = 6;
 /// Rows that are all multiples of 512 and therefore bytes.
 const BYTES_FOR_SURE: usize = 8;
 
-struct Parser;
+struct Parser {
+    blocks: Blocks,
+}
 
 impl LineParser for Parser {
     #[inline]
@@ -53,8 +55,7 @@ impl LineParser for Parser {
         no_more_fields(line, count, &FIELDS)?;
         let arrival = time(FIELDS[0], arrival, SCALE, "milliseconds")?;
         let device = integer(FIELDS[1], device, u64::from(u16::MAX))? as u16;
-        let lbn = integer(FIELDS[2], lbn, u64::MAX)?;
-        let blocks = integer(FIELDS[3], blocks, u64::from(u32::MAX))? as u32;
+        let (lbn, blocks) = self.blocks.sector_extent([FIELDS[2], FIELDS[3]], lbn, blocks)?;
         let flags = hexadecimal(flags)
             .map_err(|_| Problem::new(FIELDS[4], flags, "a hexadecimal number is allowed, bit 0 for read"))?;
         let op = if flags & 1 == 1 { Operation::Read } else { Operation::Write };
@@ -63,6 +64,10 @@ impl LineParser for Parser {
             device,
             ..TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks)
         }))
+    }
+
+    fn notes(&self, notes: &mut Vec<Note>) {
+        self.blocks.notes(notes);
     }
 }
 
@@ -84,9 +89,10 @@ impl TraceFormat for DiskSimAscii {
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {
+        let mut parser = Parser { blocks: Blocks::of(512) };
         let (mut decimal_point, mut blocks_not_bytes, mut rows, mut latest_ms) = (false, false, 0, 0);
         let sniff = sniff_lines(head, |line| {
-            let Ok(Parsed::Row(record)) = Parser.parse(line, &mut Metadata::default()) else { return false };
+            let Ok(Parsed::Row(record)) = parser.parse(line, &mut Metadata::default()) else { return false };
             decimal_point |= line.contains(&b'.');
             blocks_not_bytes |= record.lbn % 512 != 0 || record.blocks % 512 != 0;
             latest_ms = latest_ms.max(record.arrival.as_ns() / 1_000_000);
@@ -105,7 +111,8 @@ impl TraceFormat for DiskSimAscii {
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-        Ok(Box::new(TextReader::new(source, Parser, Order::Rough, options)))
+        let parser = Parser { blocks: Blocks::of(checked_block_size(options.block_size_or_default())?) };
+        Ok(Box::new(TextReader::new(source, parser, Order::Rough, options)))
     }
 
     fn is_writable(&self) -> bool {

@@ -18,7 +18,8 @@
 //! # Scope and limits
 //! The label counts how often the drive left the bus (`Hit`, `Miss`, `Doub`, `Trip`). In most of the
 //! published traces it is `Hit` in every row, so the label is checked but not interpreted as a buffer hit.
-//! Blocks have 512 bytes: a trace with others is written in blocks of 512 bytes. Writing needs reads and writes to device 0 that never overlap. Think times are written after their requests, and the
+//! Addresses and lengths count blocks of 512 bytes, as in DiskSim itself: other blocks are converted on reading and on
+//! writing. Writing needs reads and writes to device 0 that never overlap. Think times are written after their requests, and the
 //! time before the first request is lost.
 
 use std::path::Path;
@@ -30,8 +31,8 @@ use crate::metadata::Metadata;
 use crate::options::{Allowed, FormatOption};
 use crate::output::losses::Holds;
 use crate::output::rows::RowsOut;
-use crate::parse::extent::checked_block_size;
-use crate::parse::number::{integer, push_decimal, push_unsigned, time};
+use crate::parse::extent::{Blocks, checked_block_size};
+use crate::parse::number::{push_decimal, push_unsigned, time};
 use crate::parse::text::{LineParser, Order, Parsed, TextReader, blank_fields, no_more_fields, sniff_lines};
 use crate::row::check_extent;
 use crate::schema::Column;
@@ -55,19 +56,24 @@ const THINK: FormatOption = FormatOption {
 };
 
 /// Side of a request on which the think time of its line lies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ThinkSide {
-    #[default]
     After,
     Before,
 }
 
 /// Knows when the request before was over.
-#[derive(Default)]
 struct Parser {
+    blocks: Blocks,
     think_side: ThinkSide,
     /// Completion of the request before, with the think time after it where that stood on its line.
     before_ns: u64,
+}
+
+impl Parser {
+    const fn new(block_size: u64, think_side: ThinkSide) -> Self {
+        Self { blocks: Blocks::of(block_size), think_side, before_ns: 0 }
+    }
 }
 
 impl LineParser for Parser {
@@ -83,8 +89,7 @@ impl LineParser for Parser {
         if !LABELS.contains(&label) {
             return Err(Problem::new(FIELDS[1], label, "`Hit`, `Miss`, `Doub` or `Trip` is allowed"));
         }
-        let lbn = integer(FIELDS[2], lbn, u64::MAX)?;
-        let blocks = integer(FIELDS[3], blocks, u64::from(u32::MAX))? as u32;
+        let (lbn, blocks) = self.blocks.sector_extent([FIELDS[2], FIELDS[3]], lbn, blocks)?;
         check_extent(op, lbn, blocks)?;
         let response_ns = time(FIELDS[4], response, SCALE, "microseconds")?;
         let think_ns = time(FIELDS[5], think, SCALE, "microseconds")?;
@@ -108,6 +113,10 @@ impl LineParser for Parser {
             queue_length: Some(0),
             ..TraceRecord::new(arrival, op, lbn, blocks)
         }))
+    }
+
+    fn notes(&self, notes: &mut Vec<Note>) {
+        self.blocks.notes(notes);
     }
 }
 
@@ -163,7 +172,9 @@ impl TraceFormat for DiskSimValidate {
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {
-        sniff_lines(head, |line| Parser::default().parse(line, &mut Metadata::default()).is_ok())
+        sniff_lines(head, |line| {
+            Parser::new(512, ThinkSide::After).parse(line, &mut Metadata::default()).is_ok()
+        })
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
@@ -171,7 +182,8 @@ impl TraceFormat for DiskSimValidate {
             "before" => ThinkSide::Before,
             _ => ThinkSide::After,
         };
-        let parser = Parser { think_side, ..Parser::default() };
+        let block_size = checked_block_size(options.block_size_or_default())?;
+        let parser = Parser::new(block_size, think_side);
         let rows = TextReader::new(source, parser, Order::AsWritten, options);
         Ok(match think_side {
             ThinkSide::After => Box::new(rows),

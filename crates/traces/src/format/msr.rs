@@ -28,8 +28,9 @@ use crate::output::device_names::DevicesOut;
 use crate::output::losses::Holds;
 use crate::output::{TextOutput, TextSink};
 use crate::parse::extent::{Blocks, checked_block_size};
+use crate::parse::header::Header;
 use crate::parse::number::{integer, push_unsigned};
-use crate::parse::text::{LineParser, Order, Parsed, TextReader, comma_fields, no_more_fields, sniff_lines};
+use crate::parse::text::{LineParser, Order, Parsed, TextReader, comma_fields, no_more_fields, sniff_rows};
 use crate::row::check_extent;
 use crate::source::{Head, Source};
 use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
@@ -39,6 +40,15 @@ pub(super) struct Msr;
 
 const NAME: &str = "msr";
 const FIELDS: [&str; 7] = ["Timestamp", "Hostname", "DiskNumber", "Type", "Offset", "Size", "ResponseTime"];
+const HEADER: Header = Header(&[
+    &["timestamp", "time"],
+    &["hostname", "host"],
+    &["disknumber", "disk"],
+    &["type", "op", "optype", "operation"],
+    &["offset"],
+    &["size", "length"],
+    &["responsetime", "response", "latency"],
+]);
 const TICK_NS: u64 = 100;
 /// Start of written traces, in ticks since 1601.
 const ORIGIN_TICKS: u64 = 128_166_372_000_000_000;
@@ -72,6 +82,8 @@ impl Parser {
 }
 
 impl LineParser for Parser {
+    const HEADER: Header = HEADER;
+
     #[inline]
     fn parse(&mut self, line: &[u8], metadata: &mut Metadata) -> Result<Parsed, Box<Problem>> {
         let ([timestamp, host, disk, kind, offset, size, response], count) = comma_fields(line, &FIELDS)?;
@@ -118,8 +130,7 @@ impl TraceFormat for Msr {
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {
-        let (mut parser, mut metadata) = (Parser::new(1), Metadata::default());
-        sniff_lines(head, |line| parser.parse(line, &mut metadata).is_ok())
+        sniff_rows(head, &mut Parser::new(1), |_| true)
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {

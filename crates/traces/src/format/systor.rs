@@ -24,9 +24,10 @@ use crate::error::{Problem, TraceError};
 use crate::metadata::Metadata;
 use crate::options::MissingColumn;
 use crate::parse::extent::{Blocks, checked_block_size};
+use crate::parse::header::Header;
 use crate::parse::names::Names;
 use crate::parse::number::{integer, time};
-use crate::parse::text::{LineParser, Order, Parsed, TextReader, comma_fields, no_more_fields, sniff_lines};
+use crate::parse::text::{LineParser, Order, Parsed, TextReader, comma_fields, no_more_fields, sniff_rows};
 use crate::row::check_extent;
 use crate::source::{Head, Source};
 use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader};
@@ -35,29 +36,33 @@ use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader};
 pub(super) struct Systor;
 
 const FIELDS: [&str; 6] = ["Timestamp", "Response", "IOType", "LUN", "Offset", "Size"];
-const HEADER: &[u8] = b"Timestamp,Response,IOType,LUN,Offset,Size";
+const HEADER: Header = Header(&[
+    &["timestamp", "time"],
+    &["response", "responsetime"],
+    &["iotype", "type"],
+    &["lun"],
+    &["offset"],
+    &["size"],
+]);
 /// Digits of a second down to the nanosecond.
 const SCALE: u32 = 9;
 
 struct Parser {
     blocks: Blocks,
     luns: Names,
-    /// True before the first line.
-    at_start: bool,
 }
 
 impl Parser {
     fn new(block_size: u64) -> Self {
-        Self { blocks: Blocks::of(block_size), luns: Names::default(), at_start: true }
+        Self { blocks: Blocks::of(block_size), luns: Names::default() }
     }
 }
 
 impl LineParser for Parser {
+    const HEADER: Header = HEADER;
+
     #[inline]
     fn parse(&mut self, line: &[u8], metadata: &mut Metadata) -> Result<Parsed, Box<Problem>> {
-        if std::mem::take(&mut self.at_start) && line == HEADER {
-            return Ok(Parsed::Nothing);
-        }
         let ([timestamp, response, kind, lun, offset, size], count) = comma_fields(line, &FIELDS)?;
         no_more_fields(line, count, &FIELDS)?;
         let arrival = time(FIELDS[0], timestamp, SCALE, "seconds")?;
@@ -110,8 +115,7 @@ impl TraceFormat for Systor {
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {
-        let (mut parser, mut metadata) = (Parser::new(1), Metadata::default());
-        sniff_lines(head, |line| parser.parse(line, &mut metadata).is_ok())
+        sniff_rows(head, &mut Parser::new(1), |_| true)
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {

@@ -29,11 +29,10 @@ use crate::output::device_rows;
 use crate::output::losses::Holds;
 use crate::output::rows::RowsOut;
 use crate::parse::extent::{Blocks, checked_block_size};
+use crate::parse::header::Header;
 use crate::parse::names::Names;
 use crate::parse::number::{integer, push_unsigned};
-use crate::parse::text::{
-    LineParser, Order, Parsed, TextReader, comma_fields, is_header, no_more_fields, sniff_lines,
-};
+use crate::parse::text::{LineParser, Order, Parsed, TextReader, comma_fields, no_more_fields, sniff_rows};
 use crate::row::check_extent;
 use crate::source::{Head, Source};
 use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
@@ -43,6 +42,13 @@ pub(super) struct Tencent;
 
 const NAME: &str = "tencent";
 const FIELDS: [&str; 5] = ["Timestamp", "Offset", "Size", "IOType", "VolumeID"];
+const HEADER: Header = Header(&[
+    &["timestamp", "time", "ts"],
+    &["offset", "off"],
+    &["size", "length", "len"],
+    &["iotype", "type", "optype", "opcode", "op"],
+    &["volumeid", "volume", "volid", "deviceid", "diskid"],
+]);
 const NS_PER_S: u64 = 1_000_000_000;
 /// Start of written traces, in seconds since 1970.
 const ORIGIN_S: u64 = 1_538_323_200;
@@ -53,22 +59,19 @@ const PLAUSIBLE_S: std::ops::Range<u64> = 1_000_000_000..2_000_000_000;
 struct Parser {
     blocks: Blocks,
     volumes: Names,
-    /// True before the first line.
-    at_start: bool,
 }
 
 impl Parser {
     fn new(block_size: u64) -> Self {
-        Self { blocks: Blocks::of(block_size), volumes: Names::default(), at_start: true }
+        Self { blocks: Blocks::of(block_size), volumes: Names::default() }
     }
 }
 
 impl LineParser for Parser {
+    const HEADER: Header = HEADER;
+
     #[inline]
     fn parse(&mut self, line: &[u8], metadata: &mut Metadata) -> Result<Parsed, Box<Problem>> {
-        if std::mem::take(&mut self.at_start) && is_header(line, &FIELDS) {
-            return Ok(Parsed::Nothing);
-        }
         let ([timestamp, offset, size, kind, volume], count) = comma_fields(line, &FIELDS)?;
         no_more_fields(line, count, &FIELDS)?;
         let arrival = integer(FIELDS[0], timestamp, u64::MAX / NS_PER_S)? * NS_PER_S;
@@ -110,14 +113,8 @@ impl TraceFormat for Tencent {
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {
-        let (mut parser, mut metadata) = (Parser::new(512), Metadata::default());
-        sniff_lines(head, |line| match parser.parse(line, &mut metadata) {
-            // The logs of fio have blanks behind their commas.
-            Ok(Parsed::Row(record)) => {
-                PLAUSIBLE_S.contains(&(record.arrival.as_ns() / NS_PER_S)) && !line.contains(&b' ')
-            }
-            Ok(Parsed::Nothing) => true,
-            _ => false,
+        sniff_rows(head, &mut Parser::new(512), |record| {
+            PLAUSIBLE_S.contains(&(record.arrival.as_ns() / NS_PER_S))
         })
     }
 

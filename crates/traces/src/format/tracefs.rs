@@ -169,7 +169,7 @@ impl TraceFormat for TraceFs {
 
     fn sniff(&self, head: Head<'_>) -> Sniff {
         // Other events may come first.
-        let mut lines = head.bytes.split_inclusive(|byte| *byte == b'\n');
+        let mut lines = head.text().split_inclusive(|byte| *byte == b'\n');
         for line in lines.by_ref().take(SNIFFED_LINES) {
             if line.contains(&0) || line.len() > LINE_MAX {
                 return Sniff::No;

@@ -5,6 +5,8 @@
 //! - Addresses within files and objects need not be aligned: the request takes every block that it
 //!   touches ([`covering`]).
 
+use std::borrow::Cow;
+
 use seeklab_core::ByteSize;
 
 use crate::error::{Problem, TraceError};
@@ -29,9 +31,7 @@ impl Blocks {
     #[inline]
     pub(crate) fn aligned(&self, field: &'static str, text: &[u8], bytes: u64) -> Result<u64, Box<Problem>> {
         if !bytes.is_multiple_of(self.size) {
-            let problem = format!("a multiple of the block size of {} bytes is allowed", self.size);
-            return Err(Problem::new(field, text, problem)
-                .hint("state the block size with `--block-size`, for example `--block-size 512B`"));
+            return Err(unaligned(field, text, u128::from(bytes), self.size));
         }
         Ok(bytes / self.size)
     }
@@ -69,7 +69,14 @@ impl Blocks {
         Ok((lbn, self.count_text(names[1], size)?))
     }
 
-    /// The same of sectors of 512 bytes.
+    /// Returns the block at the address `text`, which counts units of `unit` bytes.
+    #[inline]
+    pub(crate) fn address(&self, field: &'static str, text: &[u8], unit: u64) -> Result<u64, Box<Problem>> {
+        self.aligned(field, text, integer(field, text, u64::MAX / unit)? * unit)
+    }
+
+    /// First block and number of blocks of `sectors` sectors of 512 bytes at the sector `sector`, in fields of these
+    /// names.
     #[inline]
     pub(crate) fn sector_extent(
         &mut self,
@@ -78,8 +85,7 @@ impl Blocks {
         sectors: &[u8],
     ) -> Result<(u64, u32), Box<Problem>> {
         const SECTOR: u64 = 512;
-        let offset = integer(names[0], sector, u64::MAX / SECTOR)? * SECTOR;
-        let lbn = self.aligned(names[0], sector, offset)?;
+        let lbn = self.address(names[0], sector, SECTOR)?;
         let bytes = integer(names[1], sectors, u64::MAX / SECTOR)? * SECTOR;
         Ok((lbn, self.count(names[1], sectors, bytes)?))
     }
@@ -88,6 +94,21 @@ impl Blocks {
     pub(crate) fn notes(&self, notes: &mut Vec<Note>) {
         self.rounding.notes(self.size, notes);
     }
+}
+
+/// The error of the byte offset `bytes`, which lies within a block of `block_size` bytes. The field `field` holds it as
+/// `text`. The hint states the largest power of two that divides the offset.
+#[cold]
+pub(crate) fn unaligned(
+    field: impl Into<Cow<'static, str>>,
+    text: &[u8],
+    bytes: u128,
+    block_size: u64,
+) -> Box<Problem> {
+    let smaller = bytes & bytes.wrapping_neg();
+    let problem = format!("a multiple of the block size of {block_size} bytes is allowed");
+    Problem::new(field, text, problem)
+        .hint(format!("read the trace in smaller blocks: `--block-size {smaller}B` divides this offset"))
 }
 
 /// First block and number of blocks that `size` bytes at `offset` touch, at least one where there is
@@ -128,7 +149,7 @@ mod tests {
         assert_eq!(Blocks::of(512).byte_extent(names, b"1024", b"513").unwrap(), (2, 2));
         let problem = Blocks::of(512).byte_extent(names, b"100", b"512").unwrap_err();
         assert!(problem.to_string().contains("offset is `100`: a multiple"), "{problem}");
-        assert!(problem.hint.unwrap().contains("--block-size"));
+        assert!(problem.hint.unwrap().contains("`--block-size 4B` divides"), "100 is a multiple of 4");
         assert_eq!(Blocks::of(4096).sector_extent(names, b"8", b"1").unwrap(), (1, 1));
         assert!(Blocks::of(4096).sector_extent(names, b"9", b"1").is_err());
         assert!(Blocks::of(512).sector_extent(names, b"36028797018963968", b"1").is_err());

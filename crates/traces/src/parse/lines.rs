@@ -3,6 +3,7 @@
 use std::io::{self, Read};
 
 use crate::error::{ErrorKind, TraceError};
+use crate::source::BYTE_ORDER_MARK;
 
 /// Bytes that a line may have.
 pub(crate) const LINE_MAX: usize = 64 * 1024;
@@ -46,7 +47,7 @@ impl Lines {
         self.unended
     }
 
-    /// The next line without its end (`\n` or `\r\n`), `None` at the end.
+    /// The next line without its end (`\n` or `\r\n`), the first without a byte order mark. `None` at the end.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, LineError> {
         loop {
@@ -78,6 +79,9 @@ impl Lines {
         self.number += 1;
         if line.len() > LINE_MAX {
             return Err(LineError::TooLong);
+        }
+        if self.number == 1 && self.buffer[line.clone()].starts_with(BYTE_ORDER_MARK) {
+            line.start += BYTE_ORDER_MARK.len();
         }
         if self.buffer[line.clone()].last() == Some(&b'\r') {
             line.end -= 1;
@@ -162,6 +166,11 @@ mod tests {
         assert_eq!(all(b"a\r\n\nbc", 100), [&b"a"[..], b"", b"bc"]);
         assert_eq!(all(b"a\n", 1), [b"a"]);
         assert!(all(b"", 1).is_empty());
+    }
+
+    #[test]
+    fn byte_order_mark_of_the_first_line_is_removed() {
+        assert_eq!(all(b"\xef\xbb\xbfa\r\n\xef\xbb\xbfb\n", 1), [&b"a"[..], b"\xef\xbb\xbfb"]);
     }
 
     #[test]

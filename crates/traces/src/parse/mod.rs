@@ -2,6 +2,7 @@
 
 pub(crate) mod columns;
 pub(crate) mod extent;
+pub(crate) mod header;
 pub(crate) mod lines;
 pub(crate) mod names;
 pub(crate) mod number;

@@ -10,6 +10,7 @@ use seeklab_core::{Operation, TraceRecord};
 
 use crate::error::{Place, Problem, TraceError};
 use crate::metadata::Metadata;
+use crate::parse::extent::unaligned;
 use crate::parse::skips::Skips;
 use crate::parse::text::Order;
 use crate::reorder::Reorder;
@@ -365,9 +366,7 @@ pub(crate) fn blocks_of_bytes(
 ) -> Result<(u64, u32), Box<Problem>> {
     let shown = || offset.to_string();
     if !offset.is_multiple_of(u128::from(block_size)) {
-        let problem = format!("a multiple of the block size of {block_size} bytes is allowed");
-        return Err(Problem::new("offset in bytes", shown(), problem)
-            .hint("state the block size with `--block-size`, for example `--block-size 512B`"));
+        return Err(unaligned("offset in bytes", shown().as_bytes(), offset, block_size));
     }
     let lbn = u64::try_from(offset / u128::from(block_size))
         .map_err(|_| Problem::new("offset in bytes", shown(), "its block lies beyond 64 bits"))?;

@@ -6,6 +6,7 @@ use seeklab_core::TraceRecord;
 
 use crate::error::{ErrorKind, Place, Problem, TraceError};
 use crate::metadata::Metadata;
+use crate::parse::header::Header;
 use crate::parse::lines::Lines;
 use crate::parse::skips::Skips;
 use crate::reorder::Reorder;
@@ -38,6 +39,9 @@ pub(crate) enum Parsed {
 
 /// Turns the lines of one format into rows.
 pub(crate) trait LineParser: Send {
+    /// Header that may stand above the rows, of a format whose columns have one order.
+    const HEADER: Header = Header::NONE;
+
     /// Parses `line`, which has no blanks at its ends and is not empty.
     fn parse(&mut self, line: &[u8], metadata: &mut Metadata) -> Result<Parsed, Box<Problem>>;
 
@@ -138,6 +142,16 @@ impl<P: LineParser> TextReader<P> {
                         Ok(Parsed::Skipped { what, why }) => {
                             self.skips.add(what, why, Place::Line(self.lines.number()));
                         }
+                        Err(_) if P::HEADER.matches(line) => {
+                            if self.rows > 0 {
+                                let place = Place::Line(self.lines.number());
+                                self.skips.add(
+                                    "further headers",
+                                    "the trace was joined from several traces",
+                                    place,
+                                );
+                            }
+                        }
                         Err(problem) => {
                             break Some(TraceError::invalid(problem).at(Place::Line(self.lines.number())));
                         }
@@ -217,7 +231,7 @@ pub(crate) fn unended(lines: &Lines) -> Option<Note> {
 /// Judges whether the first lines of `head` are rows. `is_row` tests each line strictly.
 pub(crate) fn sniff_lines(head: Head<'_>, mut is_row: impl FnMut(&[u8]) -> bool) -> Sniff {
     let mut found = 0;
-    let mut lines = head.bytes.split_inclusive(|byte| *byte == b'\n');
+    let mut lines = head.text().split_inclusive(|byte| *byte == b'\n');
     for line in lines.by_ref().take(SNIFFED_LINES) {
         if !line.ends_with(b"\n") && !head.whole {
             break;
@@ -232,6 +246,20 @@ pub(crate) fn sniff_lines(head: Head<'_>, mut is_row: impl FnMut(&[u8]) -> bool)
         found += 1;
     }
     if found > 0 { Sniff::Yes } else { Sniff::NeedMore }
+}
+
+/// Judges whether the first lines of `head` are rows of `parser`, or its header, and `is_plausible` holds for all rows.
+pub(crate) fn sniff_rows<P: LineParser>(
+    head: Head<'_>,
+    parser: &mut P,
+    is_plausible: impl Fn(&TraceRecord) -> bool,
+) -> Sniff {
+    let mut metadata = Metadata::default();
+    sniff_lines(head, |line| match parser.parse(line, &mut metadata) {
+        Ok(Parsed::Row(record)) => is_plausible(&record),
+        Ok(_) => true,
+        Err(_) => P::HEADER.matches(line),
+    })
 }
 
 /// The fields of a line, split at commas, blanks around them taken off.
@@ -278,17 +306,9 @@ pub(crate) fn no_more_fields(line: &[u8], count: usize, names: &[&'static str]) 
     Ok(())
 }
 
-/// Returns true if the line has these names, split at commas, in capital or small letters.
-pub(crate) fn is_header(line: &[u8], names: &[&'static str]) -> bool {
-    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-    let mut fields = line.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-    names.iter().all(|name| fields.next().is_some_and(|field| field.eq_ignore_ascii_case(name.as_bytes())))
-        && fields.next().is_none()
-}
-
 /// Judges whether the first line of `head` that is not empty is the header that `is_header` recognises.
 pub(crate) fn sniff_header(head: Head<'_>, is_header: impl Fn(&[u8]) -> bool) -> Sniff {
-    for line in head.bytes.split_inclusive(|byte| *byte == b'\n') {
+    for line in head.text().split_inclusive(|byte| *byte == b'\n') {
         if !line.ends_with(b"\n") && !head.whole {
             break;
         }

@@ -196,7 +196,7 @@ fn refused_by_name(formats: Formats<'_>, source: &mut Source) -> Option<(&'stati
 
 /// Returns a guess of what an unrecognised trace contains.
 fn suspicion(head: Head<'_>) -> Option<&'static str> {
-    let line = head.bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let line = head.text().split(|byte| *byte == b'\n').next().unwrap_or_default();
     if line.starts_with(b"seeklab system part") {
         return Some(
             "it is a system-level recording that was killed: `seeklab trace convert` makes a trace of it",

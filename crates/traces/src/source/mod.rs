@@ -45,6 +45,16 @@ pub struct Head<'a> {
     pub whole: bool,
 }
 
+/// Mark that some programs, above all on Windows, put in front of a text in UTF-8.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+impl<'a> Head<'a> {
+    /// Returns the bytes without a byte order mark, as a format of text reads them.
+    pub fn text(self) -> &'a [u8] {
+        self.bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(self.bytes)
+    }
+}
+
 impl Source {
     /// Opens the file at `path`; also a folder with the numbered files of one trace, or their base, such as
     /// `sdb` where there is `sdb.blktrace.0`.

@@ -12,7 +12,7 @@ use seeklab_traces::{FORMATS, ReadOptions, Sniff, Source, TraceFormat, open_sour
 use crate::shared::shared;
 
 /// Samples of our own making and the format of each.
-const SAMPLES: [(&str, &str); 24] = [
+pub(crate) const SAMPLES: [(&str, &str); 24] = [
     ("csv/sample.csv", "csv"),
     ("disksim-ascii/sample.ascii", "disksim-ascii"),
     ("disksim-validate/sample.validate", "disksim-validate"),

@@ -7,6 +7,7 @@ mod capture;
 #[cfg(target_os = "linux")]
 mod capture_matching;
 mod confusion;
+mod decorated;
 mod malformed;
 mod malformed_text;
 mod properties;

@@ -35,7 +35,7 @@ fn bad_lines_of_disksim_ascii_are_named() {
         ("1 65536 1 1 1", &["device is `65536`", "0 to 65535"]),
         ("1 0 1 4294967296 1", &["blocks is `4294967296`"]),
         ("1 0 1 0 1", &["blocks is `0`", "at least 1 block"]),
-        ("1 0 18446744073709551615 1 1", &["lbn is `18446744073709551615`", "64 bits"]),
+        ("1 0 36028797018963968 1 1", &["lbn is `36028797018963968`", "0 to 36028797018963967"]),
         ("1 0 1 1 g", &["flags is `g`", "hexadecimal"]),
         ("1 0 1 1", &["`flags` is missing"]),
         ("1 0 1 1 1 1", &["6 fields are too many"]),

@@ -67,7 +67,7 @@ fn bad_lines_of_clouds_are_named() {
     ];
     check("tencent", "1538323200,0,1,0,1", table);
     let table: &[(&str, &[&str])] = &[
-        ("Timestamp,Response,IOType,LUN,Offset,Size", &["Timestamp is `Timestamp`"]),
+        ("Timestamp,IOType,Response,LUN,Offset,Size", &["Timestamp is `Timestamp`"]),
         ("1,x,R,0,0,512", &["Response is `x`"]),
         ("1,0,Read,0,0,512", &["IOType is `Read`"]),
         ("18446744073,18446744073,R,0,0,512", &["Response", "2554"]),

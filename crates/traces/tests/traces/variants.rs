@@ -86,22 +86,6 @@ fn tables_of_wpa_are_read_in_english_as_in_german() {
 }
 
 #[test]
-fn alibaba_and_tencent_may_have_a_header() {
-    let rows = "419,W,12816957440,4096,1577808000000684\n";
-    let expected = read("alibaba", rows);
-    assert_eq!(read("alibaba", &format!("device_id,opcode,offset,length,timestamp\n{rows}")), expected);
-    assert_eq!(
-        read("alibaba", &format!("\u{feff}Device_ID, opcode,offset,length,timestamp\r\n{rows}")),
-        expected
-    );
-    let rows = "1538323200,12910952,128,0,1063\n";
-    assert_eq!(
-        read("tencent", &format!("Timestamp,Offset,Size,IOType,VolumeID\n{rows}")),
-        read("tencent", rows)
-    );
-}
-
-#[test]
 fn objects_rounded_to_blocks_are_counted_in_a_note() {
     let mut trace = open(&data("thesios/sample.csv"));
     assert_eq!(trace.by_ref().filter(Result::is_ok).count(), 3);
