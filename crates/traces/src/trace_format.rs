@@ -11,6 +11,7 @@ use crate::metadata::Metadata;
 use crate::options::{Applied, FormatOption, MissingColumn, Setting};
 use crate::output::losses::Holds;
 use crate::schema::Column;
+use crate::source::integrity::Integrity;
 use crate::source::part_blocks::OMITTED_KEY;
 use crate::source::position::Position;
 use crate::source::{Head, Source};
@@ -337,6 +338,9 @@ pub struct OpenTrace {
     missing_columns: &'static [MissingColumn],
     applied: Vec<Applied>,
     position: Position,
+    integrity: Integrity,
+    /// Rows that were handed out.
+    rows: u64,
     buffer: RowBuffer,
 }
 
@@ -349,9 +353,11 @@ impl OpenTrace {
         guess: Option<String>,
         applied: Vec<Applied>,
         position: Position,
+        integrity: Integrity,
     ) -> Self {
         let (missing_columns, format) = (format.missing_columns(), format.name());
-        Self { reader, format, guess, missing_columns, applied, position, buffer: RowBuffer::default() }
+        let (rows, buffer) = (0, RowBuffer::default());
+        Self { reader, format, guess, missing_columns, applied, position, integrity, rows, buffer }
     }
 
     /// Returns the same trace as the driver received it: [`arrival`](TraceRecord::arrival) is the issue where
@@ -371,7 +377,13 @@ impl OpenTrace {
     /// # Errors
     /// If the next row cannot be read.
     pub fn next_rows(&mut self) -> Result<Rows<'_>, TraceError> {
-        self.reader.next_rows(&mut self.buffer)
+        match self.reader.next_rows(&mut self.buffer) {
+            Ok(rows) => {
+                self.rows += rows.records.len() as u64;
+                Ok(rows)
+            }
+            Err(error) => Err(self.integrity.explain(error, self.rows)),
+        }
     }
 
     /// Returns the information that the format lacks.
@@ -420,7 +432,13 @@ impl Iterator for OpenTrace {
     type Item = Result<TraceRecord, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.reader.next()
+        match self.reader.next()? {
+            Ok(record) => {
+                self.rows += 1;
+                Some(Ok(record))
+            }
+            Err(error) => Some(Err(self.integrity.explain(error, self.rows))),
+        }
     }
 }
 

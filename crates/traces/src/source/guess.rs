@@ -50,11 +50,13 @@ pub fn open_source(
     let (format, guess) = match format {
         Some(name) => (by_name(formats, name)?, None),
         None => {
-            let format = guess(formats, &mut source)?;
+            let guessed = guess(formats, &mut source);
+            let format = guessed.map_err(|error| source.integrity().explain(error, 0))?;
             (format, Some(format!("`{}`, recognised by its first bytes", format.name())))
         }
     };
     let path = source.path().to_owned();
+    let integrity = source.integrity();
     let open = || {
         let count = source.part_count();
         if count > 1 && !format.reads_parts() {
@@ -64,7 +66,9 @@ pub fn open_source(
         }
         let applied = apply(format, options)?;
         let position = source.position();
-        Ok(OpenTrace::new(format.open(source, options)?, format, guess, applied, position))
+        let opened = format.open(source, options);
+        let reader = opened.map_err(|error| integrity.explain(error, 0))?;
+        Ok(OpenTrace::new(reader, format, guess, applied, position, integrity.clone()))
     };
     open().map_err(|error: TraceError| match error.path() {
         Some(_) => error,

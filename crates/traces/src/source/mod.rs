@@ -2,6 +2,7 @@
 
 pub(crate) mod compression;
 pub mod guess;
+pub(crate) mod integrity;
 pub(crate) mod part_blocks;
 pub(crate) mod parts;
 pub(crate) mod position;
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{ErrorKind, TraceError};
 use crate::source::compression::{Compression, decompress, stream_error};
+use crate::source::integrity::Integrity;
 use crate::source::parts::{Member, Members, Part, TAR_HEADER};
 use crate::source::position::Position;
 
@@ -34,6 +36,8 @@ pub struct Source {
     members: Members,
     /// Reading position.
     position: Position,
+    /// Compressed streams that the trace is read from.
+    integrity: Integrity,
 }
 
 /// The first plain bytes of a trace.
@@ -109,7 +113,9 @@ impl Source {
     ) -> Result<Self, TraceError> {
         let (compression, rest) =
             decompress(stream).map_err(|error| stream_error(error, 0).in_file(&path))?;
-        let source = Self { position, ..Self::begin(path, file, compression, rest)? };
+        let integrity = Integrity::default();
+        let rest = if compression == Compression::None { rest } else { integrity.watch(rest) };
+        let source = Self { position, integrity, ..Self::begin(path, file, compression, rest)? };
         if parts::is_archive(&source.head) { source.unpack() } else { Ok(source) }
     }
 
@@ -120,9 +126,10 @@ impl Source {
         rest: Box<dyn Read + Send>,
     ) -> Result<Self, TraceError> {
         let (head, members) = (Vec::new(), Members::default());
-        let position = Position::default();
+        let (position, integrity) = (Position::default(), Integrity::default());
+        let (failure, at_end) = (None, false);
         let mut source =
-            Self { path, file, compression, head, rest, failure: None, at_end: false, members, position };
+            Self { path, file, compression, head, rest, failure, at_end, members, position, integrity };
         if source.head(TAR_HEADER).bytes.is_empty() {
             let error = match source.failure.take() {
                 Some(failure) => stream_error(failure, 0),
@@ -156,13 +163,19 @@ impl Source {
     fn of_members(path: PathBuf, members: Members, position: Position) -> Result<Self, TraceError> {
         let first = members.parts.first().ok_or_else(|| TraceError::new(ErrorKind::Empty).in_file(&path))?;
         position.restart(0);
-        let (compression, part) = first.open(&position)?;
-        Ok(Self { members, position, ..Self::begin(path, None, compression, part.input)? })
+        let integrity = Integrity::default();
+        let (compression, part) = first.open(&position, &integrity)?;
+        Ok(Self { members, position, integrity, ..Self::begin(path, None, compression, part.input)? })
     }
 
     /// Returns the reading position, which every reader of the trace updates.
     pub fn position(&self) -> Position {
         self.position.clone()
+    }
+
+    /// Returns the compressed streams of the trace.
+    pub(crate) fn integrity(&self) -> Integrity {
+        self.integrity.clone()
     }
 
     /// Files that the trace has, as far as that is known without looking beside the one that was named.
@@ -187,7 +200,8 @@ impl Source {
         };
         let open = |members: &[Member]| {
             self.position.restart(0);
-            members.iter().map(|member| Ok(member.open(&self.position)?.1)).collect()
+            self.integrity.restart();
+            members.iter().map(|member| Ok(member.open(&self.position, &self.integrity)?.1)).collect()
         };
         match (&self.members.parts[..], &beside[..]) {
             (members @ [_, ..], _) => open(members),

@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex};
 use crate::error::TraceError;
 use crate::options::{Allowed, FormatOption};
 use crate::source::compression::{Compression, decompress, stream_error};
+use crate::source::integrity::Integrity;
 use crate::source::position::Position;
 use crate::source::zipped::{self, Zipped, is_zip};
 use crate::trace_format::Note;
@@ -107,11 +108,15 @@ impl Member {
 
     /// Begins to read it.
     ///
-    /// Bytes that are read from it count in `position`.
+    /// Bytes that are read from it count in `position`, and `integrity` watches it if it has checksums.
     ///
     /// # Errors
     /// If it cannot be read, or is damaged at its start.
-    pub(crate) fn open(&self, position: &Position) -> Result<(Compression, Part), TraceError> {
+    pub(crate) fn open(
+        &self,
+        position: &Position,
+        integrity: &Integrity,
+    ) -> Result<(Compression, Part), TraceError> {
         let stream: Box<dyn Read + Send> = match self {
             Self::File(path) => Box::new(
                 position.counting(
@@ -128,6 +133,8 @@ impl Member {
         };
         let (compression, input) =
             decompress(stream).map_err(|error| stream_error(error, 0).in_file(self.name()))?;
+        let has_checksum = compression != Compression::None || matches!(self, Self::Zipped(..));
+        let input = if has_checksum { integrity.watch(input) } else { input };
         Ok((compression, Part { name: self.name().to_owned(), input }))
     }
 }
@@ -352,7 +359,13 @@ mod tests {
 
     fn text(member: &Member) -> String {
         let mut text = String::new();
-        member.open(&Position::default()).unwrap().1.input.read_to_string(&mut text).unwrap();
+        member
+            .open(&Position::default(), &Integrity::default())
+            .unwrap()
+            .1
+            .input
+            .read_to_string(&mut text)
+            .unwrap();
         text
     }
 
