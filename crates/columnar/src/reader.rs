@@ -18,6 +18,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
+use seeklab_core::number_words::counted;
 use seeklab_core::{Instant, Operation, TraceRecord};
 use seeklab_traces::row::Row;
 use seeklab_traces::schema::Column;
@@ -135,7 +136,8 @@ impl ParquetReader {
     fn next_batch(&mut self) -> Result<bool, TraceError> {
         let batch = guarded(|| self.batches.next().transpose().map_err(ParquetError::from));
         let batch: Option<RecordBatch> = batch.map_err(|error| {
-            let what = format!("the Parquet file is damaged, after {} rows could be read", self.rows);
+            let what =
+                format!("the Parquet file is damaged, after {} could be read", counted(self.rows, "row"));
             TraceError::malformed(what).with_source(error).in_file(&self.path)
         })?;
         let Some(batch) = batch else {

@@ -25,6 +25,7 @@ mod fault_set;
 pub mod hazards;
 pub mod host;
 pub mod names;
+pub mod number_words;
 pub mod points;
 pub mod random;
 pub mod reclassification;

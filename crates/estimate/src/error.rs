@@ -1,5 +1,7 @@
 //! Reasons for which there is no estimate.
 
+use seeklab_core::number_words::{in_number, numbered};
+
 /// A failure to estimate.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -26,7 +28,7 @@ pub enum EstimateError {
         allowed: &'static str,
     },
     /// Too few requests for an estimate.
-    #[error("{requests} requests are too few for an estimate, which needs at least {needed}")]
+    #[error("{}, which needs at least {needed}", numbered(*requests, "request[|s] [is|are] too few for an estimate"))]
     TooFewRequests {
         /// Requests found.
         requests: u64,
@@ -34,7 +36,7 @@ pub enum EstimateError {
         needed: u64,
     },
     /// All requests arrive at the same time, so there is no rate.
-    #[error("all {requests} requests have the same arrival time, so they have no rate")]
+    #[error("{}", in_number(*requests, &format!("[one request has|all {requests} requests have the same arrival time, so they have] no rate")))]
     WithoutTimes {
         /// Requests found.
         requests: u64,

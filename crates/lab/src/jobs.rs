@@ -1,5 +1,6 @@
 //! Figures of a stream of jobs, as they are printed.
 
+use seeklab_core::number_words::counted;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -49,13 +50,13 @@ impl fmt::Display for JobsSummary {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(
             f,
-            "{} jobs took {:.2} s; processor time {:.2} s of the jobs and {:.2} s of the system; {} calls moved {} sectors",
-            self.jobs,
+            "{} took {:.2} s; processor time {:.2} s of the jobs and {:.2} s of the system; {} moved {}",
+            counted(self.jobs, "job"),
             self.elapsed_s,
             self.job_processor_s,
             self.system_processor_s,
-            self.calls,
-            self.sectors
+            counted(self.calls, "call"),
+            counted(self.sectors, "sector")
         )
     }
 }

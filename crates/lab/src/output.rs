@@ -39,11 +39,6 @@ pub fn shell_text(words: impl IntoIterator<Item = String>) -> String {
     words.into_iter().map(quote).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns a number of things in words: `1 request`, `2 requests`.
-pub(crate) fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
 /// Serializes a path as text. Bytes that are not UTF-8 are replaced.
 pub(crate) fn path_text<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&path.display())

@@ -1,6 +1,7 @@
 //! Failed requests that a host sent again, in figures.
 
 use schemars::JsonSchema;
+use seeklab_core::number_words::{in_number, numbered};
 use seeklab_workloads::RetryCounts;
 use serde::{Deserialize, Serialize};
 
@@ -21,8 +22,10 @@ impl RetryFigures {
         let Self { retries, retried_requests, abandoned_requests } = self;
         (retries + abandoned_requests > 0).then(|| {
             format!(
-                "{retries} retries; {retried_requests} requests were carried out by a retry, {abandoned_requests} were \
-                 not carried out"
+                "{}; {} carried out by a retry, {abandoned_requests} {} not carried out",
+                numbered(*retries, "retr[y|ies]"),
+                numbered(*retried_requests, "request[|s] [was|were]"),
+                in_number(*abandoned_requests, "[was|were]")
             )
         })
     }

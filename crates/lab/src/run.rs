@@ -8,6 +8,7 @@ use std::time::Instant as WallClock;
 
 use rustix::time::{ClockId, clock_gettime};
 use seeklab_analysis::Metrics;
+use seeklab_core::number_words::{counted, numbered};
 use seeklab_core::{
     Arrival, ArrivalOrder, ByteSize, Capabilities, ClassHistory, Completion, Coverage, DescriptionError,
     Device, Duration, Instant, Limits, Seed, Simulation, SimulationError, TraceRecord, Workload,
@@ -104,10 +105,9 @@ pub struct Followed {
 impl fmt::Display for Followed {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let DependencyCounts { after_idle, after_completion, independent } = self.counts;
-        write!(
-            f,
-            "{after_idle} requests that arrived at an idle device are sent when the simulated device is idle"
-        )?;
+        let text =
+            "request[|s] that arrived at an idle device [is|are] sent when the simulated device is idle";
+        f.write_str(&numbered(after_idle, text))?;
         if let Some(within) = self.within {
             write!(f, "; {after_completion} that arrived within {within} of a completion follow it")?;
         }
@@ -235,10 +235,10 @@ fn application(
             _ => String::new(),
         };
         result.notes.push(Note::Remark(format!(
-            "{}: {}: {} operations in {:.2} s{unmount}",
+            "{}: {}: {} in {:.2} s{unmount}",
             device.name,
             phase.name,
-            phase.operations,
+            counted(phase.operations, "operation"),
             elapsed.as_s()
         )));
     }
@@ -280,12 +280,10 @@ fn run_host(
         );
     }
     if summary.failed_processes > 0 {
-        let processes = if summary.failed_processes == 1 { "process" } else { "processes" };
         void(
             format!(
-                "{} {processes} ended early because a request failed, or there were too many processes, so the prediction is \
-                 void",
-                summary.failed_processes
+                "{} ended early because a request failed, or there were too many processes, so the prediction is void",
+                numbered(summary.failed_processes, "process[|es]")
             ),
             "an application (postmark, build, database) goes on after failed requests",
         );
@@ -548,21 +546,22 @@ fn replay(
         check_part(workload, spec)?;
     }
     for (count, what) in [
-        (counters.wrapped, "requests lay beyond the end of the device and were wrapped around"),
-        (counters.scaled, "requests were moved, as the trace extends beyond the end of the device"),
-        (counters.dropped, "requests lay beyond the end of the device and were left out"),
-        (counters.out_of_order, "requests arrived before their predecessor and were issued with it"),
+        (counters.wrapped, "request[|s] lay beyond the end of the device and [was|were] wrapped around"),
+        (counters.scaled, "request[|s] [was|were] moved, as the trace extends beyond the end of the device"),
+        (counters.dropped, "request[|s] lay beyond the end of the device and [was|were] left out"),
+        (counters.out_of_order, "request[|s] arrived before the one before and [was|were] issued with it"),
     ] {
         if count > 0 {
-            notes.push(Note::Warning(format!("{count} {what}")));
+            notes.push(Note::Warning(numbered(count, what)));
         }
     }
     notes.extend(followed.map(|followed| Note::Remark(followed.to_string())));
     let DerivedThinkTimes { derived, overlapping } = thought.get();
     if derived > 0 {
         notes.push(Note::Remark(format!(
-            "think times of {derived} requests follow from the completions of the trace. {overlapping} are zero, since the \
-             next request arrived before the completion"
+            "think times of {} follow from the completions of the trace. {}, since the next request arrived before the completion",
+            counted(derived, "request"),
+            numbered(overlapping, "[is|are] zero")
         )));
     }
     result.followed = followed;

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use seeklab_analysis::ArrivalOutliers;
 use seeklab_analysis::arrival_gaps::{GAP_TIMES, YEAR_GAP_TIMES};
 use seeklab_core::Duration;
+use seeklab_core::number_words::{counted, in_number};
 use seeklab_traces::{Note, OpenTrace};
 
 use crate::failure::Failure;
@@ -70,9 +71,11 @@ pub(crate) fn check_moved(trace: &OpenTrace, of: u64) -> Result<(), Failure> {
             && u128::from(rows) * 100 > u128::from(of) * u128::from(MOVED_MAX_PCT)
         {
             return Err(Failure::new(format!(
-                "{rows} of {of} rows lie further out of order than the {window} rows within which the trace is sorted, \
-                 and would be moved to the arrival of the row before; at most {MOVED_MAX_PCT} % are allowed, because a \
-                 model depends on the arrival times"
+                "{rows} of {} {} further out of order than the {window} rows within which the trace is sorted, and would be \
+                 moved to the arrival of the row before; at most {MOVED_MAX_PCT} % are allowed, because a model depends on \
+                 the arrival times",
+                counted(of, "row"),
+                in_number(rows, "[lies|lie]")
             ))
             .hint("sort the lines of the file by their times first; a conversion without sorting moves them too"));
         }

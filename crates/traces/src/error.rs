@@ -5,6 +5,7 @@ use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use seeklab_core::number_words::counted;
 use seeklab_files::FileError;
 
 /// A trace that could not be read or written.
@@ -283,10 +284,10 @@ impl fmt::Display for ErrorKind {
                 write!(f, "the line is longer than {limit_bytes} bytes; this is not a trace in text")
             }
             Self::CompressedDataEndsEarly { rows } => {
-                write!(f, "the compressed data ends early, after {rows} rows could be read")
+                write!(f, "the compressed data ends early, after {} could be read", counted(*rows, "row"))
             }
             Self::CompressedDataDamaged { rows } => {
-                write!(f, "the compressed data is damaged, after {rows} rows could be read")
+                write!(f, "the compressed data is damaged, after {} could be read", counted(*rows, "row"))
             }
             Self::FormatNotRecognised { formats } => {
                 write!(f, "no trace format recognises the file; tried {}", listed(formats))

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+use seeklab_core::number_words::{in_number, numbered};
 use seeklab_core::{ByteSize, Duration, TraceRecord};
 
 use crate::error::{ErrorKind, Place, TraceError};
@@ -252,9 +253,9 @@ pub enum Note {
     },
     /// Lines or records that were passed over, as the format's own tools do.
     Skipped {
-        /// Name of the skipped lines or records, in the plural.
+        /// Name of the skipped lines or records, [for one and for many](seeklab_core::number_words::numbered).
         what: Cow<'static, str>,
-        /// Reason why they are no requests.
+        /// Reason why they are no requests, for one and for many.
         why: Cow<'static, str>,
         /// Number of lines or records.
         count: u64,
@@ -296,34 +297,51 @@ pub enum Note {
     Remark(Cow<'static, str>),
 }
 
+/// Text about requests without a completion, for one and for many.
+const WITHOUT_COMPLETION: &str = "request[|s] [has|have] no completion in the trace and no response time";
+
 impl std::fmt::Display for Note {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         match self {
             Self::ArrivalsClamped { rows, window } => write!(
                 f,
-                "{rows} rows lie further out of order than the {window} rows within which the trace is sorted; \
-                 they were moved to the arrival of the row before"
+                "{} than the {window} rows within which the trace is sorted; {} moved to the arrival of the row before",
+                numbered(*rows, "row[|s] [lies|lie] further out of order"),
+                in_number(*rows, "[it was|they were]")
             ),
             Self::ColumnIgnored { column, reason } => write!(f, "column `{column}` is ignored: {reason}"),
             Self::Skipped { what, why, count, first } => {
-                write!(f, "skipped {count} {what}, the first at {first}: {why}")
+                write!(
+                    f,
+                    "skipped {}, the first at {first}: {}",
+                    numbered(*count, what),
+                    in_number(*count, why)
+                )
             }
             Self::CompletionsMissing { requests, given_up: 0 } => {
-                write!(f, "{requests} requests have no completion in the trace and no response time")
+                f.write_str(&numbered(*requests, WITHOUT_COMPLETION))
             }
             Self::CompletionsMissing { requests, given_up } => write!(
                 f,
-                "{requests} requests have no completion in the trace and no response time; {given_up} of them \
-                 were given up, as a later event showed that their completion is lost"
+                "{}; {given_up} of them {}",
+                numbered(*requests, WITHOUT_COMPLETION),
+                in_number(
+                    *given_up,
+                    "[was|were] given up, as a later event showed that [its|their] completion is lost"
+                )
             ),
             Self::IssuesMissing { completions } => {
-                write!(f, "{completions} completions belong to requests whose issue is not in the trace")
+                let text =
+                    "completion[|s] [belongs|belong] to [a request|requests] whose issue is not in the trace";
+                f.write_str(&numbered(*completions, text))
             }
             Self::Lost { format, what, rows } => {
-                write!(f, "the format `{format}` cannot hold {what}: those of {rows} rows are lost")
+                let rows = numbered(*rows, "row[|s]");
+                write!(f, "the format `{format}` cannot hold {what}: those of {rows} are lost")
             }
             Self::Rounded { format, unit, rows } => {
-                write!(f, "the format `{format}` holds times to {unit}: those of {rows} rows are finer")
+                let rows = numbered(*rows, "row[|s]");
+                write!(f, "the format `{format}` holds times to {unit}: those of {rows} are finer")
             }
             Self::Remark(remark) => f.write_str(remark),
         }

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use seeklab_lab::bench::{BenchOptions, BenchResult, is_run_under_way, rerun, unfinished_run};
+use seeklab_lab::crates::core::number_words::counted;
 use seeklab_lab::crates::files::write;
 use seeklab_lab::crates::report::render_page_html;
 use seeklab_lab::failure::Failure;
@@ -263,8 +264,7 @@ impl RunRow {
                 };
                 let target = target.map(str::to_owned);
                 let target = target.or_else(|| results["run"]["targets"].as_array().and_then(only));
-                let plural = if phases == 1 { "" } else { "s" };
-                format!("{phases} phase{plural} on {}", target.as_deref().unwrap_or("several targets"))
+                format!("{} on {}", counted(phases, "phase"), target.as_deref().unwrap_or("several targets"))
             }
         };
         Self {

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use seeklab_core::Operation;
+use seeklab_core::number_words::counted;
 
 /// One of the two traces of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +39,14 @@ pub struct Address {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{} of {} blocks at {} of device {}", self.op.name(), self.blocks, self.lbn, self.device)
+        write!(
+            f,
+            "{} of {} at {} of device {}",
+            self.op.name(),
+            counted(self.blocks, "block"),
+            self.lbn,
+            self.device
+        )
     }
 }
 
@@ -66,7 +74,8 @@ pub enum ComparisonError {
     },
     /// The traces hold different numbers of requests.
     #[error(
-        "the reference has {reference} requests, the other trace {other}: per-request errors need the same requests in both"
+        "the reference has {}, the other trace {other}: per-request errors need the same requests in both",
+        counted(*reference, "request")
     )]
     DifferentLengths {
         /// Requests in the reference.

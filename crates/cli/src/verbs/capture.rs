@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use seeklab_lab::capture::{CaptureOptions, CaptureResult, capture};
+use seeklab_lab::crates::core::number_words::{counted, numbered};
 use seeklab_lab::crates::core::{ByteSize, Duration};
 use seeklab_lab::crates::report::folded;
 use seeklab_lab::failure::Failure;
@@ -105,14 +106,14 @@ impl Arguments {
 
 fn summary(result: &CaptureResult) -> String {
     let heading = format!(
-        "{}: {} requests of {} in {:.1} s ({} reads, {} writes, {} others, {} failed), {:.1} IOPS",
+        "{}: {} of {} in {:.1} s ({}, {}, {}, {} failed), {:.1} IOPS",
         result.output.display(),
-        result.requests,
+        counted(result.requests, "request"),
         result.device.display(),
         result.elapsed_s,
-        result.reads,
-        result.writes,
-        result.others,
+        counted(result.reads, "read"),
+        counted(result.writes, "write"),
+        counted(result.others, "other"),
         result.failed_requests,
         result.requests_per_second,
     );
@@ -131,8 +132,10 @@ fn summary(result: &CaptureResult) -> String {
         }
     }
     text += &format!(
-        "lost      {} events, {} requests not written, {} requests with an event missing\n",
-        result.lost_events, result.lost_requests, result.given_up
+        "lost      {}, {} not written, {} with an event missing\n",
+        counted(result.lost_events, "event"),
+        counted(result.lost_requests, "request"),
+        counted(result.given_up, "request")
     );
     text += &format!(
         "cost      {:.2} s of processor time, {:.2} % of one processor\n",
@@ -140,10 +143,8 @@ fn summary(result: &CaptureResult) -> String {
         100.0 * result.capture_cpu_s / result.elapsed_s.max(1e-9)
     );
     if result.recorder_requests > 0 {
-        let note = format!(
-            "note: {} more requests are the recorder's own; the trace marks them, and no figure includes them",
-            result.recorder_requests
-        );
+        let own = "more request[|s] [is|are] the recorder's own; the trace marks [it|them], and no figure includes [it|them]";
+        let note = format!("note: {}", numbered(result.recorder_requests, own));
         text += &format!("{}\n", folded(&note, 2));
     }
     if !result.is_complete() {

@@ -4,6 +4,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::Args;
+use seeklab_lab::crates::core::number_words::{counted, in_number, numbered};
 use seeklab_lab::crates::report::{render_html, render_terminal};
 use seeklab_lab::experiment::{ExperimentOptions, ExperimentResult, can_be_held, experiment, reference};
 use seeklab_lab::failure::Failure;
@@ -142,12 +143,19 @@ fn print_remarks(session: &Session, result: &ExperimentResult) {
     let files = &result.figures.files;
     let journal = files.journal.display();
     if result.damaged > 0 {
-        session.warn(format!("{journal}: {} lines could not be read and were left out", result.damaged));
+        session.warn(format!(
+            "{journal}: {}",
+            numbered(result.damaged, "line[|s] could not be read and [was|were] left out")
+        ));
     }
     if result.reused > 0 {
         let (reused, runs) = (result.reused, result.runs);
-        session
-            .remark(format!("{reused} of {runs} runs were taken from {journal} (--fresh runs them again)"));
+        session.remark(format!(
+            "{reused} of {} {} taken from {journal} (--fresh runs {} again)",
+            counted(runs, "run"),
+            in_number(reused, "[was|were]"),
+            in_number(reused, "[it|them]")
+        ));
     }
     let report = files.report.as_ref().map_or_else(String::new, |path| format!(", {}", path.display()));
     session.remark(format!("written: {}, {}{report}", files.csv.display(), files.parquet.display()));

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use seeklab_lab::crates::core::number_words::{counted, numbered};
 use seeklab_lab::crates::core::{ByteSize, Seed};
 use seeklab_lab::crates::devices::station::Feature;
 use seeklab_lab::crates::devices::table::Classes;
@@ -291,10 +292,11 @@ fn several(
 
 fn several_page(result: &SeveralFitResult) -> String {
     let requests: u64 = result.devices.iter().map(|device| device.requests).sum();
-    let count = result.devices.len();
     let heading = format!(
-        "{}: {count} devices, {requests} requests with response times; fitted to the first {:.0} % of the time, {} predicted",
+        "{}: {}, {} with response times; fitted to the first {:.0} % of the time, {} predicted",
         result.trace.display(),
+        counted(result.devices.len(), "device"),
+        counted(requests, "request"),
         100.0 * result.split.as_f64(),
         match result.predicted_part {
             PredictedPart::Rest => "the others",
@@ -397,20 +399,22 @@ fn description_text(description: Option<&impl ToString>) -> String {
 /// Describes the fitted requests in one line.
 fn about(report: &FitReport) -> String {
     format!(
-        "device {}, {} requests with response times over {:.1} s",
-        report.device, report.requests, report.span_s
+        "device {}, {} with response times over {:.1} s",
+        report.device,
+        counted(report.requests, "request"),
+        report.span_s
     )
 }
 
 fn parts(result: &FitResult) -> Option<String> {
     let first = result.fit.evaluations.first()?;
     let predicted = match result.fit.predicted_part {
-        PredictedPart::Rest => format!("the {} others predicted", first.predicted_requests),
+        PredictedPart::Rest => format!("the {} predicted", numbered(first.predicted_requests, "other[|s]")),
         PredictedPart::All => format!("all {} predicted", first.predicted_requests),
     };
     Some(format!(
-        "fitted to {} requests in the first {:.0} % of the time, {predicted}",
-        first.fitted_requests,
+        "fitted to {} in the first {:.0} % of the time, {predicted}",
+        counted(first.fitted_requests, "request"),
         100.0 * result.split.as_f64(),
     ))
 }

@@ -1,5 +1,6 @@
 //! `seeklab fit --as jobs`: the printed tables.
 
+use seeklab_lab::crates::core::number_words::counted;
 use seeklab_lab::crates::report::{TextTable, folded};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::fit::{JobsFitFiles, JobsFitResult, RateFigures, fit_jobs};
@@ -17,9 +18,9 @@ pub(super) fn run(session: &Session, files: &JobsFitFiles, json: bool) -> Result
 
 fn page(result: &JobsFitResult) -> String {
     let mut text = format!(
-        "{}: {} jobs, at most {} at once; {:.3} s of processor time, {:.3} s in the stream\n\n",
+        "{}: {}, at most {} at once; {:.3} s of processor time, {:.3} s in the stream\n\n",
         result.trace.display(),
-        result.jobs,
+        counted(result.jobs, "job"),
         result.multiprogramming,
         result.processor_s,
         result.stream_processor_s

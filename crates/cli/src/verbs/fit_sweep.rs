@@ -1,5 +1,6 @@
 //! `seeklab fit` of a benchmark's results: the printed tables.
 
+use seeklab_lab::crates::core::number_words::counted;
 use seeklab_lab::crates::core::{ByteSize, Seed};
 use seeklab_lab::crates::report::{TextTable, folded};
 use seeklab_lab::failure::Failure;
@@ -61,8 +62,12 @@ fn page(result: &SweepResult) -> String {
         row.push(if point.left_out.is_some_and(|of| of.is_beyond) { "beyond" } else { "" }.to_owned());
         table.push(row);
     }
-    let mut text =
-        format!("{names}: {} points, {} cells\n\n{}\n", report.points.len(), report.cells, table.render());
+    let mut text = format!(
+        "{names}: {}, {}\n\n{}\n",
+        counted(report.points.len(), "point"),
+        counted(report.cells, "cell"),
+        table.render()
+    );
     if report.points.iter().any(|point| !point.fits) {
         text += "\n! By Little's law, these jobs did not keep their depth: something other than the\n\
                  device limited them, or other jobs ran. Their queue length is the mean number\n\

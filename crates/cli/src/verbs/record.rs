@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use seeklab_lab::crates::core::number_words::counted;
 use seeklab_lab::crates::emulator::frontend::loop_device::QueueOptions;
 use seeklab_lab::crates::report::folded;
 use seeklab_lab::failure::Failure;
@@ -68,13 +69,13 @@ impl Arguments {
 
 fn summary(result: &RecordResult) -> String {
     let heading = format!(
-        "{}: {} requests in {:.1} s ({} reads, {} writes, {} others, {} failed), {} lost",
+        "{}: {} in {:.1} s ({}, {}, {}, {} failed), {} lost",
         result.output.display(),
-        result.rows,
+        counted(result.rows, "request"),
         result.elapsed_s,
-        result.reads,
-        result.writes,
-        result.others,
+        counted(result.reads, "read"),
+        counted(result.writes, "write"),
+        counted(result.others, "other"),
         result.failed_requests,
         result.lost_requests
     );

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap_complete::ArgValueCompleter;
+use seeklab_lab::crates::core::number_words::{counted, numbered};
 use seeklab_lab::crates::core::{ByteSize, Seed};
 use seeklab_lab::crates::files::{check_apart, check_writable};
 use seeklab_lab::crates::report::folded;
@@ -181,8 +182,10 @@ fn summary(result: &EmulationResult) -> String {
         failed => format!(", {failed} failed"),
     };
     let mut text = format!(
-        "\n{} requests in {:.1} s{failed}, {} refused by the store\n",
-        result.requests, result.elapsed_s, result.refused_requests
+        "\n{} in {:.1} s{failed}, {} refused by the store\n",
+        counted(result.requests, "request"),
+        result.elapsed_s,
+        result.refused_requests
     );
     if let Some(mean) = result.response_mean_ms {
         text += &format!(
@@ -201,11 +204,11 @@ fn summary(result: &EmulationResult) -> String {
     );
     if let Some(host) = &result.host {
         let line = format!(
-            "host      mean {:.3} ms, {:+.1} us compared with the model, {} of {} requests measured there",
+            "host      mean {:.3} ms, {:+.1} us compared with the model, {} of {} measured there",
             host.mean_ms,
             host.ei_avg_ms * 1e3,
             host.requests,
-            result.requests,
+            counted(result.requests, "request"),
         );
         text += &format!("{}\n", folded(&line, 10));
     }
@@ -217,7 +220,10 @@ fn summary(result: &EmulationResult) -> String {
         text += &format!("{}\n", folded(&format!("warning: {note}"), 2));
     }
     if result.unrecorded_requests > 0 {
-        text += &format!("warning: {} requests are missing in the trace\n", result.unrecorded_requests);
+        text += &format!(
+            "warning: {} missing in the trace\n",
+            numbered(result.unrecorded_requests, "request[|s] [is|are]")
+        );
     }
     text
 }

@@ -1,5 +1,6 @@
 //! A system-level trace in characters: where the time of each process went.
 
+use seeklab_lab::crates::core::number_words::numbered;
 use seeklab_lab::crates::report::{TextTable, folded};
 use seeklab_lab::system::{CpuTimes, ProcessTimes, SystemInfo};
 
@@ -31,7 +32,7 @@ pub(super) fn system_page(info: &SystemInfo) -> String {
     text += &format!("\n{}\n\n{}\n", processes(info), cpus(&info.cpus));
     let hidden = info.processes.len().saturating_sub(PROCESSES_SHOWN);
     if hidden > 0 {
-        text += &format!("\n{hidden} more threads are part of the sum\n");
+        text += &format!("\n{}\n", numbered(hidden, "more thread[|s] [is|are] part of the sum"));
     }
     for note in &info.notes {
         text += &format!("{}\n", folded(&format!("warning: {note}"), 2));

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use seeklab_lab::crates::core::number_words::counted;
 use seeklab_lab::crates::report::{TextTable, folded};
 use seeklab_lab::crates::traces::reference;
 use seeklab_lab::failure::Failure;
@@ -207,8 +208,12 @@ fn page(info: &TraceInfo) -> String {
     line(
         "requests",
         format!(
-            "{} ({} reads, {} writes, {} others, {} errors)",
-            summary.requests, summary.reads, summary.writes, summary.others, summary.errors
+            "{} ({}, {}, {}, {})",
+            summary.requests,
+            counted(summary.reads, "read"),
+            counted(summary.writes, "write"),
+            counted(summary.others, "other"),
+            counted(summary.errors, "error")
         ),
     );
     line("duration", format!("{:.3} s", summary.duration_s));
@@ -227,13 +232,16 @@ fn page(info: &TraceInfo) -> String {
     let more =
         if info.devices.len() > 12 { format!(", … {} in all", info.devices.len()) } else { String::new() };
     line("devices", devices.join(", ") + &more);
-    line("address range", format!("{} blocks of {} B", info.address_range_blocks, info.block_size_bytes));
+    line(
+        "address range",
+        format!("{} of {} B", counted(info.address_range_blocks, "block"), info.block_size_bytes),
+    );
     line(
         "request size",
         format!(
-            "{} to {} blocks, mean {}; {} sequential",
+            "{} to {}, mean {}; {} sequential",
             info.request_blocks_min,
-            info.request_blocks_max,
+            counted(info.request_blocks_max, "block"),
             info.request_blocks_mean,
             info.sequential_pct.map_or_else(|| "–".to_owned(), |pct| format!("{pct:.1} %"))
         ),
@@ -248,7 +256,7 @@ fn page(info: &TraceInfo) -> String {
                 response.p99_ms,
                 response.max_ms,
                 match info.requests_with_response {
-                    count if count < summary.requests => format!(", of {count} requests"),
+                    count if count < summary.requests => format!(", of {}", counted(count, "request")),
                     _ => String::new(),
                 }
             ),
@@ -264,7 +272,7 @@ fn page(info: &TraceInfo) -> String {
     let shown =
         |key: &str| !matches!(key, "block_size" | "schema" | "device") && !key.starts_with("process.");
     if let Some(description) = info.metadata.get("device") {
-        line("description", format!("{} lines of TOML, see --json", description.lines().count()));
+        line("description", format!("{} of TOML, see --json", counted(description.lines().count(), "line")));
     }
     let mut initiators = 0_usize;
     for (key, value) in info.metadata.iter().filter(|(key, _)| shown(key)) {
@@ -288,8 +296,8 @@ fn print_conversion(session: &Session, options: &ConvertOptions, json: bool) -> 
 
 fn print_converted(session: &Session, result: &ConvertResult, json: bool) -> Result<(), Failure> {
     session.remark(format!(
-        "{} requests from {}{} to {}",
-        result.requests,
+        "{} from {}{} to {}",
+        counted(result.requests, "request"),
         result.input,
         in_brackets(result.guess.as_deref()),
         result.output

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 use seeklab_lab::crates::analysis::relocation::Crossing;
+use seeklab_lab::crates::core::number_words::counted;
 use seeklab_lab::crates::core::{ByteSize, Duration, Operation, Seed};
 use seeklab_lab::crates::report::folded;
 use seeklab_lab::crates::traces::Setting;
@@ -143,13 +144,15 @@ fn summary(result: &RemapResult) -> String {
     for device in &result.devices {
         let percent = |pct: Option<f64>| pct.map_or_else(|| "–".to_owned(), |pct| format!("{pct:.1} %"));
         let line = format!(
-            "device {}: {} requests, {} moved, {} across pieces that are no longer adjacent; {} rows{}{}",
+            "device {}: {}, {} moved, {} across pieces that are no longer adjacent; {}{}{}",
             device.device,
-            device.requests,
+            counted(device.requests, "request"),
             device.requests_moved,
             device.requests_crossing,
-            device.rows,
-            device.pieces_moved.map_or_else(String::new, |moves| format!("; {moves} pieces moved")),
+            counted(device.rows, "row"),
+            device
+                .pieces_moved
+                .map_or_else(String::new, |moves| format!("; {} moved", counted(moves, "piece"))),
             device.hot_pct.map_or_else(String::new, |pct| format!(
                 "; the hottest pieces have {pct:.1} % of the requests"
             )),
@@ -220,9 +223,9 @@ impl SliceArguments {
         };
         let result = slice(session, &options)?;
         session.remark(format!(
-            "{} of {} requests from {}{} to {}",
+            "{} of {} from {}{} to {}",
             result.rows,
-            result.requests,
+            counted(result.requests, "request"),
             result.input,
             in_brackets(result.guess.as_deref()),
             result.output

@@ -594,7 +594,7 @@ fn queue_time_of_a_captured_host_is_excluded_from_the_fit() {
     let mixed = rows.replacen("0,0,1000000,", "0,,1000000,", 1);
     bench.write("mixed.csv", format!("{header}{mixed}"));
     let printed = bench.run(&["fit", "mixed.csv", "-o", "x.toml", "--times-from", "issue"]).done();
-    assert!(printed.contains("1 requests have no issue time"), "{printed}");
+    assert!(printed.contains("1 request has no issue time"), "{printed}");
     bench.write("never.csv", "arrival_ns,response_ns,device,op,lbn,blocks\n0,1000,0,read,0,8\n");
     bench.run(&["fit", "never.csv", "-o", "x.toml", "--times-from", "issue"]).fails(&[
         "--times-from issue",

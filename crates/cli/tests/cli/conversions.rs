@@ -60,7 +60,7 @@ fn convert_counts_values_that_the_format_cannot_hold() {
     let lost =
         |format: &str| format!("the format `{format}` cannot hold response times: those of 2 rows are lost");
     assert_eq!(notes("t.spc"), [lost("spc")]);
-    let rounded = "the format `tencent` holds times to 1s: those of 1 rows are finer".to_owned();
+    let rounded = "the format `tencent` holds times to 1s: those of 1 row are finer".to_owned();
     assert_eq!(notes("t.tencent.csv"), [lost("tencent"), rounded]);
     assert!(notes("t.parquet").is_empty());
 }

@@ -336,7 +336,7 @@ fn trace_alone_has_the_figures_counted_by_hand() {
     let page = String::from_utf8(bench.read("laws.html")).unwrap();
     assert!(page.contains("bounds of the throughput"), "the page has no bounds");
     let text = bench.run(&["estimate", "-w", "recorded.csv"]).done();
-    assert!(text.contains("bottleneck") && text.contains("1 requests without a completion"), "{text}");
+    assert!(text.contains("bottleneck") && text.contains("1 request without a completion"), "{text}");
 }
 
 #[test]

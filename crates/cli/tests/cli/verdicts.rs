@@ -89,7 +89,7 @@ fn fit_states_the_loads_that_the_clone_is_good_for() {
         (
             "0.01%",
             "Not validated: of the requests, 1 are fitted and",
-            "not measured: 1 requests were fitted and",
+            "not measured: 1 request was fitted and",
         ),
         ("100%", "no requests are left to predict", "not measured: there was nothing to predict"),
     ] {

@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use seeklab_core::Operation;
+use seeklab_core::number_words::numbered;
 
 /// Reason why a server refused a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +63,7 @@ pub enum ClientError {
         source: io::Error,
     },
     /// The server ended the connection, or died.
-    #[error("`{server}` closed the connection while {outstanding} requests were outstanding")]
+    #[error("`{server}` closed the connection while {}", numbered(*outstanding, "request[|s] [was|were] outstanding"))]
     Closed {
         /// The server's URI.
         server: String,
@@ -78,7 +79,7 @@ pub enum ClientError {
         seconds: f64,
     },
     /// The server does not answer.
-    #[error("`{server}` has not answered for {seconds} s while {outstanding} requests were outstanding")]
+    #[error("`{server}` has not answered for {seconds} s while {}", numbered(*outstanding, "request[|s] [was|were] outstanding"))]
     Silent {
         /// The server's URI.
         server: String,
@@ -148,7 +149,7 @@ pub enum ClientError {
         source: seeklab_core::DescriptionError,
     },
     /// The caller requested a stop.
-    #[error("stopped while {outstanding} requests were outstanding")]
+    #[error("stopped while {}", numbered(*outstanding, "request[|s] [was|were] outstanding"))]
     Stopped {
         /// Requests whose replies were not waited for.
         outstanding: usize,

@@ -12,8 +12,9 @@ use serde::Serialize;
 
 use super::compared_runs::{ComparedRun, ComparedRuns, read_runs};
 use crate::failure::Failure;
-use crate::output::{VERSION, counted};
+use crate::output::VERSION;
 use crate::session::Session;
+use seeklab_core::number_words::counted;
 
 /// Figures of a measurement, a phase or a stream that are compared without being named.
 const FIGURES: [&str; 8] = [

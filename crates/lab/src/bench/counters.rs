@@ -222,7 +222,7 @@ fn rows(figures: &CounterFigures, shown: impl Fn(&CounterSeriesFigures) -> bool)
         caption: format!(
             "Counters of /proc every {} s, {}.",
             figures.interval_s,
-            crate::output::counted(figures.samples as usize, "sample")
+            seeklab_core::number_words::counted(figures.samples, "sample")
         ),
     }
 }

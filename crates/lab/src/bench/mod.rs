@@ -367,7 +367,7 @@ fn failure(options: &BenchOptions, measured: &Measured) -> Option<Failure> {
                 return Some(place(Failure::check(problem), run));
             }
             if totals.part.requests() == 0 && totals.part.failed > 0 {
-                let failed = crate::output::counted(totals.part.failed as usize, "request");
+                let failed = seeklab_core::number_words::counted(totals.part.failed, "request");
                 let problem = format!("`{address}`: carried out no request, {failed} failed");
                 return Some(place(Failure::check(problem), run));
             }
@@ -382,7 +382,7 @@ fn failure(options: &BenchOptions, measured: &Measured) -> Option<Failure> {
     };
     if let Some(run) = phases.iter().find(unsteady) {
         let rounds = run.measurement.steady.as_ref().map_or(0, |track| track.figures().len());
-        let rounds = crate::output::counted(rounds, "round");
+        let rounds = seeklab_core::number_words::counted(rounds, "round");
         let name = &run.options(options).name;
         return Some(Failure::check(format!("phase `{name}`: no steady state in {rounds}")));
     }

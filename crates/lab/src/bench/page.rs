@@ -65,10 +65,14 @@ pub(super) fn page(
     }
     let workload = || match &figures.workload {
         Some(workload) => workload.clone(),
-        None => crate::output::counted(options.phases.len(), "phase"),
+        None => seeklab_core::number_words::counted(options.phases.len(), "phase"),
     };
-    let target =
-        || figures.target.clone().unwrap_or_else(|| crate::output::counted(options.targets.len(), "target"));
+    let target = || {
+        figures
+            .target
+            .clone()
+            .unwrap_or_else(|| seeklab_core::number_words::counted(options.targets.len(), "target"))
+    };
     Page {
         title: figures.title.clone().unwrap_or_else(|| format!("{} on {}", workload(), target())),
         subtitle: String::new(),

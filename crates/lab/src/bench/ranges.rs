@@ -14,7 +14,7 @@ use seeklab_workloads::{AddressSpace, WorkloadSpec};
 use super::load::Load;
 use super::options::{PhaseOptions, StreamLoad, StreamOptions};
 use crate::failure::Failure;
-use crate::output::counted;
+use seeklab_core::number_words::counted;
 
 /// Parts begin at multiples of it, if they are long.
 const UNIT_BYTES: u64 = 1 << 20;
@@ -123,7 +123,7 @@ fn failure<'a>(misfit: Misfit, address: &str, phase: &str, name: impl Fn(usize) 
         ),
         Misfit::TooShort { streams, blocks } => Failure::new(format!(
             "--verify: {blocks} blocks of `{address}` are left for {} of phase `{phase}` without a range, which are too few",
-            counted(streams as usize, "stream")
+            counted(streams, "stream")
         ))
         .hint("choose a larger target, fewer streams, or other ranges"),
     }

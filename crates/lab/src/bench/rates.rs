@@ -22,7 +22,7 @@ use super::options::{BenchOptions, PhaseOptions, StreamLoad, StreamOptions};
 use super::trust;
 use crate::estimate::Bound;
 use crate::failure::Failure;
-use crate::output::counted;
+use seeklab_core::number_words::counted;
 
 /// Width of the interval that holds the highest rate, in percent of the rate.
 const WIDTH_PCT: f64 = 0.5;
@@ -345,7 +345,7 @@ impl RateSearch {
 
     /// The failure of a search without a rate.
     fn ended(&self, trial: &TrialFigures, end: SearchEnd) -> Failure {
-        let missing = counted(trial.missing_requests as usize, "request");
+        let missing = counted(trial.missing_requests, "request");
         let errors = "errors do not depend on the rate";
         let (found, hint) = match (end, trial.value) {
             (SearchEnd::NoSuccess, _) => (
@@ -382,7 +382,7 @@ impl RateSearch {
     fn trial_lines(&self) -> String {
         let line = |trial: &TrialFigures| {
             let value = trial.value.map_or_else(|| "unknown".to_owned(), |value| format!("{value:.3}"));
-            let missing = counted(trial.missing_requests as usize, "request");
+            let missing = counted(trial.missing_requests, "request");
             let (rate, figure) = (six_decimals(trial.arrivals_per_s), self.bound.figure());
             let by = match trial.limited_by {
                 Some(RateLimit::Generator) => ", broken by this program",

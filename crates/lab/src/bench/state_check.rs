@@ -14,8 +14,9 @@ use serde::Serialize;
 use super::answer::{self, Patience, Unanswered};
 use super::verification::{self, VerificationFigures, VerifiedNames};
 use crate::failure::Failure;
-use crate::output::{VERSION, counted};
+use crate::output::VERSION;
 use crate::session::Session;
+use seeklab_core::number_words::counted;
 
 /// Options of a check.
 #[derive(Debug, Clone)]
@@ -130,7 +131,7 @@ pub fn check_state(session: &Session, options: &StateCheckOptions) -> Result<Sta
             first_unreadable_lbn: pass.first_unreadable,
         };
         if pass.unreadable_blocks > 0 {
-            let blocks = counted(pass.unreadable_blocks as usize, "block");
+            let blocks = counted(pass.unreadable_blocks, "block");
             unreadable.get_or_insert_with(|| Failure::check(format!("`{target}`: {blocks} cannot be read")));
         }
         total.add(&figures);

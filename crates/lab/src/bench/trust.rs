@@ -14,8 +14,8 @@ use super::load::Load;
 use super::options::{PhaseOptions, StreamLoad};
 use super::phase::StreamRun;
 use super::phases::track;
-use crate::output::counted;
 use crate::run::in_whole_blocks;
+use seeklab_core::number_words::counted;
 
 /// Share of late issues, in percent, above which arrivals are not as intended.
 const LATE_PCT_MAX: f64 = 1.0;
@@ -149,7 +149,7 @@ fn of_stream(
     }));
     doubts.extend(never_issued(totals));
     if part.dropped > 0 {
-        let dropped = counted(part.dropped as usize, "request");
+        let dropped = counted(part.dropped, "request");
         let were = was(part.dropped);
         doubts.push(format!(
             "{dropped} found no room and {were} left out: no time includes {}",
@@ -173,7 +173,7 @@ fn of_stream(
         doubts.push(format!("requests were not sent, because the target refuses them: {refusal}"));
     }
     if part.failed > 0 {
-        let failed = counted(part.failed as usize, "request");
+        let failed = counted(part.failed, "request");
         let by_status = statuses(part)
             .by_name()
             .into_iter()
@@ -200,7 +200,7 @@ fn of_stream(
 
 /// The requests that a target has not returned, in words.
 pub(super) fn unreturned(totals: &Totals) -> String {
-    let threads = counted(totals.silent_threads as usize, "thread");
+    let threads = counted(totals.silent_threads, "thread");
     match totals.unfinished.len() {
         0 => format!("{threads} did not end in time, and figures of the last interval are missing"),
         held if totals.silent_threads > 0 => format!(
@@ -233,7 +233,7 @@ fn never_issued(totals: &Totals) -> Option<String> {
         None => "the target did not sustain the load",
     };
     (count > 0).then(|| {
-        let (requests, were) = (counted(count as usize, "request"), was(count));
+        let (requests, were) = (counted(count, "request"), was(count));
         format!(
             "{at_least}{requests} arrived and {were} never issued, because {reason}: no time includes {}",
             them(count)
@@ -243,14 +243,14 @@ fn never_issued(totals: &Totals) -> Option<String> {
 
 /// Doubts about arrivals that waited for room, of which there is that much, and for a connection.
 fn waited(part: &Part, room: u32) -> Vec<String> {
-    let under_way = format!("{} {} under way", counted(room as usize, "request"), was(room.into()));
+    let under_way = format!("{} {} under way", counted(room, "request"), was(room.into()));
     let reasons = [
         (part.delayed - part.delayed_away, under_way.as_str()),
         (part.delayed_away, "the connection was being remade"),
     ];
     let waits = reasons.into_iter().filter(|(count, _)| *count > 0).map(|(count, reason)| {
         let include = if count == 1 { "its response time includes" } else { "their response times include" };
-        format!("{} waited because {reason}: {include} the wait", counted(count as usize, "arrival"))
+        format!("{} waited because {reason}: {include} the wait", counted(count, "arrival"))
     });
     waits.collect()
 }
@@ -260,14 +260,14 @@ fn repeated(totals: &Totals) -> Vec<String> {
     let mut doubts = Vec::new();
     let (retries, reconnections) = (totals.part.retries, totals.reconnections);
     if retries > 0 {
-        let attempts = counted(retries as usize, "failed attempt");
+        let attempts = counted(retries, "failed attempt");
         doubts.push(format!(
             "{attempts} {} repeated: response times include what failed before, service times do not",
             was(retries)
         ));
     }
     if reconnections > 0 {
-        let times = counted(reconnections as usize, "time");
+        let times = counted(reconnections, "time");
         doubts.push(format!("the connection was remade {times}: no request ends meanwhile"));
     }
     doubts
@@ -282,7 +282,7 @@ fn without_processor(totals: &Totals, threads: u32) -> Option<String> {
         format!(
             "the threads of this program waited for a processor for {pct:.0} % of the time, and the kernel took theirs away {}: all \
              times include that, and the rates are lower",
-            counted(cost.preemptions as usize, "time")
+            counted(cost.preemptions, "time")
         )
     })
 }
@@ -350,14 +350,14 @@ fn in_words(window: SteadyWindow, (range_pct, slope_pct): (f64, f64)) -> String 
 /// A doubt if a phase that was to end in its steady state did not reach it.
 fn not_reached(rule: SteadyRule, measurement: &Measurement) -> Option<String> {
     let track = measurement.steady.as_ref().filter(|track| track.changes().is_empty())?;
-    let rounds = track.figures().len();
+    let rounds = counted(track.figures().len(), "round");
     let name = rule.figure.name();
     Some(match track.window() {
         Some(window) => format!(
-            "no steady state in {rounds} rounds: over the last {STEADY_ROUNDS} of them {name} had {}",
+            "no steady state in {rounds}: over the last {STEADY_ROUNDS} of them {name} had {}",
             in_words(window, (STEADY_RANGE_PCT, STEADY_SLOPE_PCT))
         ),
-        None => format!("no steady state in {rounds} rounds of {name}: the test takes {STEADY_ROUNDS}"),
+        None => format!("no steady state in {rounds} of {name}: the test takes {STEADY_ROUNDS}"),
     })
 }
 

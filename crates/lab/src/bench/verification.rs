@@ -10,7 +10,7 @@ use seeklab_report::PlainTable;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::output::counted;
+use seeklab_core::number_words::{counted, numbered};
 
 /// Options of the verification of a measurement.
 #[derive(Debug, Clone, Default)]
@@ -136,7 +136,7 @@ pub(super) fn failure(figures: &VerificationFigures) -> Option<Failure> {
         _ => format!(" (streams {})", streams.join(", ")),
     };
     (figures.finding_blocks > 0).then(|| {
-        let blocks = counted(figures.finding_blocks as usize, "block");
+        let blocks = counted(figures.finding_blocks, "block");
         let (names, kinds) = (names.join(", "), kinds.join(", "));
         Failure::check(format!("{names}: {blocks} read other than written: {kinds}{of_streams}"))
     })
@@ -146,7 +146,7 @@ pub(super) fn failure(figures: &VerificationFigures) -> Option<Failure> {
 pub(super) fn notes(findings: &VerificationFigures) -> Vec<(bool, String)> {
     let mut notes = Vec::new();
     if findings.finding_blocks > 0 {
-        notes.push((true, format!("{} blocks read other than written", findings.finding_blocks)));
+        notes.push((true, numbered(findings.finding_blocks, "block[|s] read other than written")));
     }
     if findings.checked_blocks == 0 {
         notes.push((true, "no read met a block that the run had written: nothing was verified".to_owned()));
@@ -155,18 +155,17 @@ pub(super) fn notes(findings: &VerificationFigures) -> Vec<(bool, String)> {
         notes.push((
             false,
             format!(
-                "{} blocks hold a write whose connection was cut before a later one was acknowledged: the server carried it \
-                 out late",
-                findings.overtaken_blocks
+                "{} a write whose connection was cut before a later one was acknowledged: the server carried it out late",
+                numbered(findings.overtaken_blocks, "block[|s] [holds|hold]")
             ),
         ));
     }
     if findings.held_back_writes > 0 {
         notes.push((
             false,
-            format!(
-                "{} writes waited for another write to one of their blocks, which their service times include",
-                findings.held_back_writes
+            numbered(
+                findings.held_back_writes,
+                "write[|s] waited for another write to one of [its|their] blocks, which [its service time includes|their service times include]",
             ),
         ));
     }

@@ -8,7 +8,7 @@ use seeklab_emulator::store::Store;
 use super::record::Record;
 use super::result::{Findings, Verdict};
 use crate::failure::Failure;
-use crate::output::counted;
+use seeklab_core::number_words::counted;
 
 /// Broken blocks that are named.
 const NAMED_MAX: usize = 3;

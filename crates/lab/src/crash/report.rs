@@ -3,8 +3,9 @@
 use seeklab_report::{Page, PageSection, PlainTable, Plot, PlotAxis, PlotMark, PlotScale, PlotSeries};
 
 use super::result::{CrashResult, Findings, Point, Totals, Verdict};
-use crate::output::{VERSION, counted};
+use crate::output::VERSION;
 use crate::session::Session;
+use seeklab_core::number_words::counted;
 
 /// Broken points that have a section of their own.
 const SECTIONS_MAX: usize = 50;
@@ -39,7 +40,7 @@ impl CrashResult {
         let own = self.own.count();
         Page {
             title: format!("Cuts of the power under {}", self.device),
-            subtitle: format!("{} in one run, {} survived", counted(own as usize, "cut"), self.own.held),
+            subtitle: format!("{} in one run, {} survived", counted(own, "cut"), self.own.held),
             generated_by: VERSION.to_owned(),
             command: session.command(),
             notes,
@@ -145,7 +146,7 @@ impl CrashResult {
     fn section(&self, point: &Point) -> PageSection {
         let Findings { output, .. } = &point.findings;
         let mut text: Vec<String> = output.lines().take(5).map(|line| format!("CHECK: {line}")).collect();
-        text.push(format!("{} before the cut.", counted(point.promises as usize, "promise")));
+        text.push(format!("{} before the cut.", counted(point.promises, "promise")));
         if !point.torn.is_empty() {
             let units: Vec<String> =
                 point.torn.iter().map(|unit| format!("{}+{}", unit.lbn, unit.blocks)).collect();

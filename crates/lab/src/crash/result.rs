@@ -9,7 +9,8 @@ use serde::{Serialize, Serializer};
 
 use super::CrashOptions;
 use super::record::{Durability, Record};
-use crate::output::{VERSION, counted};
+use crate::output::VERSION;
+use seeklab_core::number_words::counted;
 
 /// Verdict on a device after a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -245,8 +246,8 @@ impl CrashResult {
             text,
             "{}: {} and {} in {:.1} s; {:.0} points a minute; seed {}",
             self.device,
-            counted(self.requests as usize, "request"),
-            counted(self.promises as usize, "promise"),
+            counted(self.requests, "request"),
+            counted(self.promises, "promise"),
             self.run_s,
             self.points_per_minute,
             self.seed.0
@@ -270,7 +271,7 @@ impl CrashResult {
             self.describe(&mut text, point);
         }
         if bad.len() > SHOWN_MAX {
-            let _ = writeln!(text, "\n… and {} points more, see --json", bad.len() - SHOWN_MAX);
+            let _ = writeln!(text, "\n… and {} more, see --json", counted(bad.len() - SHOWN_MAX, "point"));
         }
         text
     }
@@ -280,7 +281,7 @@ impl CrashResult {
         for line in point.findings.output.lines().take(2) {
             let _ = writeln!(text, "  CHECK: {line}");
         }
-        let _ = writeln!(text, "  {} before it", counted(point.promises as usize, "promise"));
+        let _ = writeln!(text, "  {} before it", counted(point.promises, "promise"));
         if point.state == 0 {
             for unit in &point.torn {
                 let _ = writeln!(text, "  blocks {}+{} were being written", unit.lbn, unit.blocks);

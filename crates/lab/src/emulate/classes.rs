@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use schemars::JsonSchema;
 use seeklab_analysis::{CriticalitySummaries, Metrics};
+use seeklab_core::number_words::numbered;
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{ByteSize, Criticality, Duration, Instant, Operation, TraceRecord};
 use seeklab_emulator::clock::Clock;
@@ -71,7 +72,7 @@ impl CriticalityFigures {
             );
         }
         if self.lost_events > 0 {
-            text += &format!("; {} events were lost", self.lost_events);
+            text += &format!("; {}", numbered(self.lost_events, "event[|s] [was|were] lost"));
         }
         text
     }

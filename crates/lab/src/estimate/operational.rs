@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
+use seeklab_core::number_words::numbered;
 use seeklab_estimate::queueing::{
     OperationalLaws, OperationalPass, Population, Stay, ThroughputBounds, asymptotic_bounds, balanced_bounds,
 };
@@ -189,6 +190,7 @@ pub fn estimate_trace(
     if passes.devices.is_empty() {
         let problem = match rows {
             0 => "has no requests".to_owned(),
+            1 => "its request has no completion time".to_owned(),
             _ => format!("none of its {rows} requests has a completion time"),
         };
         let failure = Failure::new(format!("{}: {problem}", named()));
@@ -300,7 +302,7 @@ fn assumptions(
 fn notes(devices: &[TraceDeviceEstimate], without_completion: u64) -> Vec<String> {
     let mut notes = Vec::new();
     if without_completion > 0 {
-        notes.push(format!("{without_completion} requests without a completion were left out"));
+        notes.push(numbered(without_completion, "request[|s] without a completion [was|were] left out"));
     }
     for device in devices {
         let Some(alone_ms) = device.service_mean_ms else {

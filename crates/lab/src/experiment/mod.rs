@@ -96,8 +96,9 @@ use table::ResultTable;
 use crate::devices::Faults;
 use crate::failure::Failure;
 use crate::journal::Journal;
-use crate::output::{VERSION, counted};
+use crate::output::VERSION;
 use crate::session::Session;
+use seeklab_core::number_words::counted;
 use seeklab_files::{check_apart, check_distinct};
 
 /// Options of an experiment.

@@ -8,8 +8,9 @@ use super::cells::{self, Cell, DIMENSIONS, Run};
 use super::engine::{Results, RunResult};
 use super::spec::Spec;
 use super::table::{of_cell, saturated};
-use crate::output::{VERSION, counted};
+use crate::output::VERSION;
 use crate::session::Session;
+use seeklab_core::number_words::{counted, numbered};
 
 /// Cells that a note names.
 const NAMED_MAX: usize = 4;
@@ -29,7 +30,7 @@ pub(super) fn report(
         subtitle: format!(
             "{} × {}, mean ± half the width of its 95 % interval",
             counted(cells.len(), "cell"),
-            counted(spec.repetitions as usize, "repetition"),
+            counted(spec.repetitions, "repetition"),
         ),
         command: session.command(),
         seed: Some(spec.seed),
@@ -189,7 +190,7 @@ fn notes_of_measurements(cells: &[Cell], results: &[Vec<RunResult>], shown: &[us
     let mut notes: Vec<Note> = groups.iter().take(NOTES_MAX).map(placed).collect();
     if groups.len() > NOTES_MAX {
         let more = groups.len() - NOTES_MAX;
-        notes.push(Note::Remark(format!("{more} more notes on single cells are in the journal")));
+        notes.push(Note::Remark(numbered(more, "more note[|s] on single cells [is|are] in the journal")));
     }
     notes
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use seeklab_core::number_words::in_number;
 use seeklab_core::{Duration, Instant, Ratio, TraceRecord};
 use seeklab_devices::limit::limit_summaries;
 use seeklab_learning::StopCheck;
@@ -153,8 +154,11 @@ impl<'a> DeviceFit<'a> {
         let summary = fits[0].summary();
         if summary.requests == 0 && summary.failed_requests > 0 {
             return Err(Failure::new(format!(
-                "all {} requests with a response time failed, so no model can be fitted",
-                summary.failed_requests
+                "{} with a response time failed, so no model can be fitted",
+                in_number(
+                    summary.failed_requests,
+                    &format!("[the only request|all {} requests]", summary.failed_requests)
+                )
             ))
             .hint(
                 "models are fitted to requests that succeed; `seeklab trace head` shows some of these requests",

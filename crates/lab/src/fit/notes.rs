@@ -2,6 +2,7 @@
 
 use super::suitability::not_judged;
 use super::{FitReport, FoundWarmUp, Suitability, TimesFrom, report};
+use seeklab_core::number_words::numbered;
 
 /// Returns the statements on the prediction: the verdict of [`verdict`], then [`details`].
 pub fn statements(fit: &FitReport) -> Vec<String> {
@@ -38,16 +39,20 @@ pub fn details(fit: &FitReport) -> Vec<String> {
 pub fn notes(fit: &FitReport) -> Vec<String> {
     let without_issue = if fit.times_from == TimesFrom::Issue { fit.requests_without_issue } else { 0 };
     let counts = [
-        (without_issue, "requests have no issue time; their times start at the arrival"),
-        (fit.requests_without_response, "requests have no response time and were left out"),
-        (fit.failed_requests, "requests failed and were left out"),
-        (fit.recorder_requests, "requests were the recorder's own and were left out"),
+        (
+            without_issue,
+            "request[|s] [has|have] no issue time; [its time starts|their times start] at the arrival",
+        ),
+        (fit.requests_without_response, "request[|s] [has|have] no response time and [was|were] left out"),
+        (fit.failed_requests, "request[|s] failed and [was|were] left out"),
+        (fit.recorder_requests, "request[|s] [was|were] the recorder's own and [was|were] left out"),
     ];
     let left_out =
-        counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+        counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| numbered(count, what));
     let failed = fit.rest.as_ref().map_or(0, |rest| rest.failed_requests);
     let repeated = (failed > 0).then(|| {
-        format!("{failed} requests of the predicted part failed; they are sent to the device and count in no figure")
+        let text = "request[|s] of the predicted part failed; [it is|they are] sent to the device and [counts|count] in no figure";
+        numbered(failed, text)
     });
     let warm_up = fit.warm_up.as_ref().map(FoundWarmUp::note);
     let others = [warm_up, times_from(fit), hidden_limit(fit)].into_iter().flatten();

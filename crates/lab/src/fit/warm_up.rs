@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use schemars::JsonSchema;
+use seeklab_core::number_words::counted;
 use seeklab_core::{Duration, Instant, Operation};
 use seeklab_learning::fit::Model;
 use seeklab_learning::warm_up::WarmUp;
@@ -118,11 +119,9 @@ impl FoundWarmUp {
 
     /// Sentence on it.
     pub(super) fn note(&self) -> String {
-        let Self { time_s, requests, .. } = self;
+        let (time_s, requests) = (self.time_s, counted(self.requests, "request"));
         if self.slower.is_empty() {
-            return format!(
-                "the first {time_s:.1} s ({requests} requests) are left out of the fit (--warm-up)"
-            );
+            return format!("the first {time_s:.1} s ({requests}) are left out of the fit (--warm-up)");
         }
         let slower: Vec<String> = self
             .slower
@@ -132,7 +131,7 @@ impl FoundWarmUp {
             })
             .collect();
         let found = format!(
-            "the device was slower in the first {time_s:.1} s ({requests} requests): with similar lengths, queue lengths and seek distances, {}",
+            "the device was slower in the first {time_s:.1} s ({requests}): with similar lengths, queue lengths and seek distances, {}",
             slower.join(", ")
         );
         match self.is_left_out {

@@ -1,6 +1,7 @@
 //! Limits that make the host of a series small: memory, dirty data, writeback throttling and processors.
 
 use schemars::JsonSchema;
+use seeklab_core::number_words::numbered;
 use seeklab_core::{ByteSize, Duration};
 use seeklab_report::{Note, Parameter};
 use seeklab_stage::{CpuList, KeptOff, MemoryFigures};
@@ -90,8 +91,7 @@ pub(super) fn kills_in_words(memory: Option<MemoryFigures>) -> String {
 }
 
 fn killed_processes(kills: u64) -> String {
-    let processes = if kills == 1 { "1 process".to_owned() } else { format!("{kills} processes") };
-    format!("the kernel killed {processes}")
+    format!("the kernel killed {}", numbered(kills, "process[|es]"))
 }
 
 /// Keeps the calling thread, and the emulators that it starts, off the processors of the commands.

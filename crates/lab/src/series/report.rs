@@ -2,6 +2,7 @@
 
 use seeklab_analysis::interval;
 use seeklab_core::Coverage;
+use seeklab_core::number_words::{counted, in_number, numbered};
 use seeklab_report::{ApplicationRow, ApplicationSection, Note, Parameter, PointsSection, Report};
 
 use super::figures::Figures;
@@ -61,10 +62,7 @@ fn subtitle(series: &Series) -> String {
         Application::Jobs(jobs) if jobs.block.is_some() => "past the page cache of a block device".to_owned(),
         Application::Builtin { .. } | Application::Jobs(_) => "over NBD".to_owned(),
     };
-    let repetitions = match series.repetitions {
-        1 => "1 repetition".to_owned(),
-        count => format!("{count} repetitions"),
-    };
+    let repetitions = counted(series.repetitions, "repetition");
     let pass = if series.has_uncounted_pass() { " after an uncounted pass" } else { "" };
     format!("{on} of {}, {repetitions}{pass}", series.size)
 }
@@ -134,9 +132,10 @@ fn notes(series: &Series, results: &[Vec<Figures>]) -> Vec<Note> {
         let failed = repetitions.iter().filter(|figures| !figures.succeeded()).count();
         if failed > 0 {
             notes.push(Note::Warning(format!(
-                "{}: a command failed in {failed} of {} repetitions; their times cover the part that ran",
+                "{}: a command failed in {failed} of {}; {} times cover the part that ran",
                 device.label(),
-                repetitions.len()
+                counted(repetitions.len(), "repetition"),
+                in_number(failed as u64, "[its|their]")
             )));
         }
         for criticality in repetitions.iter().filter_map(|figures| figures.criticality.as_ref()) {
@@ -152,10 +151,10 @@ fn notes(series: &Series, results: &[Vec<Figures>]) -> Vec<Note> {
             let reconnections = reconnections.map(|count| format!("connections opened again: {count}"));
             let more: Vec<String> = retries.into_iter().chain(reconnections).collect();
             notes.push(Note::Warning(format!(
-                "{}: {} of {} requests failed{}{}",
+                "{}: {} of {} failed{}{}",
                 device.label(),
                 figures.failed_requests,
-                figures.requests,
+                counted(figures.requests, "request"),
                 if more.is_empty() { "" } else { ": " },
                 more.join("; ")
             )));
@@ -163,7 +162,11 @@ fn notes(series: &Series, results: &[Vec<Figures>]) -> Vec<Note> {
         notes.extend(super::limits::note(&device.label(), repetitions));
         let lost: u64 = repetitions.iter().map(|figures| figures.lost).sum();
         if lost > 0 {
-            notes.push(Note::Warning(format!("{}: {lost} events were lost", device.label())));
+            notes.push(Note::Warning(format!(
+                "{}: {}",
+                device.label(),
+                numbered(lost, "event[|s] [was|were] lost")
+            )));
         }
         let model = device.build(series.seed, "disk0").ok();
         let below = model.as_deref().and_then(|model| series.pace.calibrated.below_floor(model));

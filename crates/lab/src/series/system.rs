@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use seeklab_core::number_words::numbered;
 use seeklab_stage::{CommandLine, CpuList, FileSystem, MemoryWatch, Mounted, Phase, PhaseResult, Stage};
 use seeklab_traces::capture::system::{KnownThreads, RecordedTask, Root};
 
@@ -81,7 +82,11 @@ pub(super) fn traced(
     };
     let size = recording.finish(&traced).map_err(|failure| failure.context("--system"))?;
     if size.lost_events > 0 {
-        session.remark(format!("{}: {} events were lost", output.display(), size.lost_events));
+        session.remark(format!(
+            "{}: {}",
+            output.display(),
+            numbered(size.lost_events, "event[|s] [was|were] lost")
+        ));
     }
     Ok(result)
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use schemars::JsonSchema;
+use seeklab_core::number_words::numbered;
 use seeklab_traces::system::WaitCause;
 use seeklab_traces::system::table::TableRow;
 use seeklab_traces::system::tables::{CachedRow, CpuRow, OpenFileRow, ProcessRow, WaitRow};
@@ -339,9 +340,8 @@ pub fn info(path: &Path) -> Result<SystemInfo, Failure> {
     let mut notes = Vec::new();
     if events.lost_events > 0 {
         notes.push(format!(
-            "{} events were lost, so times may belong to other threads or causes. Record again with a larger \
-             --kernel-buffer",
-            events.lost_events
+            "{}, so times may belong to other threads or causes. Record again with a larger --kernel-buffer",
+            numbered(events.lost_events, "event[|s] [was|were] lost")
         ));
     }
     if events.lost_events == 0
@@ -351,7 +351,10 @@ pub fn info(path: &Path) -> Result<SystemInfo, Failure> {
     }
     notes.extend(events.notes());
     if events.given_up_requests > 0 {
-        notes.push(format!("{} requests lack an event, and have no response time", events.given_up_requests));
+        notes.push(numbered(
+            events.given_up_requests,
+            "request[|s] [lacks an event, and has|lack an event, and have] no response time",
+        ));
     }
     let stolen_s = metadata.stolen_ns.map(seconds);
     let processors_s = seconds(metadata.elapsed_ns) * metadata.cpus.len() as f64;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use schemars::JsonSchema;
+use seeklab_core::number_words::{counted, in_number, numbered};
 use seeklab_traces::capture::system::JournalPlace;
 use serde::{Deserialize, Serialize};
 
@@ -163,9 +164,9 @@ impl EventCounts {
         let missing: Vec<&str> =
             NEEDED_KINDS.into_iter().filter(|kind| !self.by_kind.contains_key(*kind)).collect();
         if self.lost_events > 0 {
-            Some(format!("{} events of the trace were lost", self.lost_events))
+            Some(numbered(self.lost_events, "event[|s] of the trace [was|were] lost"))
         } else if self.malformed_records > 0 {
-            Some(format!("{} records of the trace could not be read", self.malformed_records))
+            Some(numbered(self.malformed_records, "record[|s] of the trace could not be read"))
         } else if !self.by_kind.is_empty() && !missing.is_empty() {
             Some(format!("the trace has no events of these kinds: {}", missing.join(", ")))
         } else {
@@ -180,8 +181,9 @@ impl EventCounts {
         let mut notes = Vec::new();
         if self.clock_steps > 0 {
             notes.push(format!(
-                "the clock of {} events runs back: their times are those of the event before",
-                self.clock_steps
+                "the clock of {} runs back: {} of the event before",
+                counted(self.clock_steps, "event"),
+                in_number(self.clock_steps, "[its time is that|their times are those]")
             ));
         }
         if !self.missing_events.is_empty() {

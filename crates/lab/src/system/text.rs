@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use seeklab_core::ByteSize;
+use seeklab_core::number_words::{counted, numbered};
 use seeklab_traces::capture::system::{HostFacts, Mount, describe};
 use seeklab_traces::system::tables::TABLES_VERSION;
 use seeklab_traces::system::text::{Survey, SystemText, TextCounts, survey};
@@ -162,21 +163,29 @@ fn note(counts: &TextCounts, lost_events: u64, notes: &mut Vec<String>) {
         let named: Vec<String> =
             kinds.iter().take(KINDS_SHOWN).map(|(name, count)| format!("{name} ({count})")).collect();
         let more = if kinds.len() > KINDS_SHOWN { ", …" } else { "" };
-        notes.push(format!("skipped {others} events of other kinds: {}{more}", named.join(", ")));
+        notes.push(format!(
+            "skipped {} of other kinds: {}{more}",
+            counted(others, "event"),
+            named.join(", ")
+        ));
     }
     if counts.malformed_lines > 0 {
         let lines: Vec<String> = counts.malformed.iter().map(u64::to_string).collect();
         let more = if counts.malformed_lines > lines.len() as u64 { ", …" } else { "" };
         notes.push(format!(
-            "skipped {} lines that are no events or have other fields: {}{more}",
-            counts.malformed_lines,
+            "skipped {}: {}{more}",
+            numbered(
+                counts.malformed_lines,
+                "line[|s] that [is no event or has|are no events or have] other fields"
+            ),
             lines.join(", ")
         ));
     }
     if lost_events > 0 {
         notes.push(format!(
-            "at least {lost_events} events were lost, at {} places: the division of time is wrong there",
-            counts.losses
+            "at least {}, at {}: the division of time is wrong there",
+            numbered(lost_events, "event[|s] [was|were] lost"),
+            counted(counts.losses, "place")
         ));
     }
     if counts.is_cut {

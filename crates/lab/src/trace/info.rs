@@ -6,6 +6,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use seeklab_analysis::seeks::Seeks;
 use seeklab_analysis::{ArrivalGaps, ArrivalOutliers, ArrivalSpan, Metrics, MetricsSummary};
+use seeklab_core::number_words::numbered;
 use seeklab_core::{Duration, Instant, TraceRecord};
 use seeklab_traces::OpenTrace;
 use serde::Serialize;
@@ -130,10 +131,11 @@ impl Contents {
         let missing: Vec<String> = trace.missing_columns().iter().map(ToString::to_string).collect();
         let missing = (!missing.is_empty()).then(|| format!("the format lacks: {}", missing.join(", ")));
         let backward = (self.backward > 0).then(|| {
-            format!(
-                "{} rows arrive before a row that precedes them: sort the rows by `arrival_ns` for `seeklab fit` and replay",
-                self.backward
-            )
+            let rows = numbered(
+                self.backward,
+                "row[|s] [arrives before a row that precedes it|arrive before a row that precedes them]",
+            );
+            format!("{rows}: sort the rows by `arrival_ns` for `seeklab fit` and replay")
         });
         let changes = trace.notes();
         let outliers = outliers.map(|found| {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use seeklab_analysis::relocation::{Crossing, Heat, NoBijection, Relocation, Remapper};
 use seeklab_analysis::seeks::Seeks;
+use seeklab_core::number_words::counted;
 use seeklab_core::{ByteSize, Seed, TraceRecord};
 use seeklab_files::check_distinct;
 use seeklab_traces::{Metadata, NameTable};
@@ -266,9 +267,9 @@ impl RemapOptions {
         };
         if end < heat.end() {
             return Err(Failure::new(format!(
-                "--capacity {}: the trace requests {} blocks of {}",
+                "--capacity {}: the trace requests {} of {}",
                 self.capacity.unwrap_or_default(),
-                heat.end(),
+                counted(heat.end(), "block"),
                 ByteSize::from_bytes(block_bytes)
             )));
         }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use seeklab_analysis::{Character, Metrics, MetricsSummary};
 use seeklab_core::Duration;
+use seeklab_core::number_words::{counted, numbered};
 use seeklab_files::check_distinct;
 use seeklab_report::TraceReport;
 use seeklab_traces::Metadata;
@@ -235,7 +236,7 @@ pub fn report(session: &Session, options: &ReportOptions) -> Result<ReportResult
     let mut notes: Vec<String> = trace.notes().iter().map(ToString::to_string).collect();
     notes.extend(missing(metadata));
     if own > 0 {
-        notes.push(format!("{own} requests of the recorder itself are left out"));
+        notes.push(numbered(own, "request[|s] of the recorder itself [is|are] left out"));
     }
     if metrics.span() == Duration::ZERO {
         notes.push(
@@ -269,8 +270,12 @@ fn subtitle(summary: &MetricsSummary, label: &str, device: Option<u16>) -> Strin
         (label, None) => format!(" of {label}"),
     };
     format!(
-        "{} requests{whose} in {:.3} s: {} reads, {} writes, {} others",
-        summary.requests, summary.duration_s, summary.reads, summary.writes, summary.others
+        "{}{whose} in {:.3} s: {}, {}, {}",
+        counted(summary.requests, "request"),
+        summary.duration_s,
+        counted(summary.reads, "read"),
+        counted(summary.writes, "write"),
+        counted(summary.others, "other")
     )
 }
 
@@ -278,12 +283,12 @@ fn subtitle(summary: &MetricsSummary, label: &str, device: Option<u16>) -> Strin
 fn missing(metadata: &Metadata) -> Vec<String> {
     let note = |key: &str, meaning: &str| {
         let count = metadata.other.get(key)?.parse::<u64>().ok().filter(|count| *count > 0)?;
-        Some(format!("{count} {meaning}"))
+        Some(numbered(count, meaning))
     };
     [
-        note("capture.lost_events", "events were lost during the capture"),
-        note("capture.lost_requests", "requests were lost while the trace was written"),
-        note("capture.given_up", "requests are missing, because an event of each was not captured"),
+        note("capture.lost_events", "event[|s] [was|were] lost during the capture"),
+        note("capture.lost_requests", "request[|s] [was|were] lost while the trace was written"),
+        note("capture.given_up", "request[|s] [is|are] missing, because an event of each was not captured"),
     ]
     .into_iter()
     .flatten()

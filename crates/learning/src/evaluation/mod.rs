@@ -24,6 +24,7 @@ use seeklab_analysis::{
     Change, ClassError, ClassErrors, DensityAxis, Met, PartTimes, Prediction, ResponseProfile, TimeSummary,
     change, prediction,
 };
+use seeklab_core::number_words::numbered;
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{Completion, Device, Duration, Instant, Operation, Ratio, Seed, TraceRecord};
 use seeklab_devices::Description;
@@ -199,8 +200,9 @@ impl Evaluation {
 pub fn sentence(evaluation: &Evaluation, split: Ratio, predicted: PredictedPart) -> String {
     if !evaluation.is_judged() {
         return format!(
-            "not measured: {} requests were fitted and {} left to predict, and {JUDGED_REQUESTS_MIN} of each are needed",
-            evaluation.fitted_requests, evaluation.predicted_requests
+            "not measured: {} fitted and {} left to predict, and {JUDGED_REQUESTS_MIN} of each are needed",
+            numbered(evaluation.fitted_requests, "request[|s] [was|were]"),
+            evaluation.predicted_requests
         );
     }
     let pct = |demerit: &seeklab_analysis::comparison::Demerit| {

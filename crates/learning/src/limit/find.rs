@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use seeklab_core::number_words::counted;
 use seeklab_core::{ByteSize, DataRate, Duration, Instant, Operation};
 use seeklab_devices::DescriptionError;
 use seeklab_devices::limit::{
@@ -295,7 +296,8 @@ impl Found {
             Unit::Blocks => (interval(rates, scale * 1e3) + " MB/s", interval(bursts, scale / 1e6) + " MB"),
         };
         let text = format!(
-            "rate {rates}, burst {bursts}; delayed {held} requests and explains {:.0} % of their additional time{even}",
+            "rate {rates}, burst {bursts}; delayed {} and explains {:.0} % of their additional time{even}",
+            counted(held, "request"),
             100.0 * explained
         );
         layer.fit.insert(key, text);

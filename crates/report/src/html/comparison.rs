@@ -7,6 +7,7 @@ use super::chart::{Axis, Chart, Mark, Series};
 use super::devices::cdf;
 use crate::document::{ComparisonSection, ErrorsOver};
 use crate::number::{TimeUnit, column, count};
+use seeklab_core::number_words::in_number;
 
 /// Share of the requests at each end of an error histogram that the axis may cut off.
 const CUT_SHARE: f64 = 0.005;
@@ -40,7 +41,10 @@ pub(super) fn context(
         cdf(&id("cdf"), unit, curves.into_iter().map(|(name, points)| (name, points.as_slice()))),
     );
     let all = if section.errors.len() as u64 == summary.requests {
-        format!("All {} requests.", count(summary.requests))
+        match summary.requests {
+            1 => "The request.".to_owned(),
+            requests => format!("All {} requests.", count(requests)),
+        }
     } else {
         format!(
             "Smallest and largest error of each group of consecutive requests, {} requests in all: every outlier is drawn.",
@@ -55,9 +59,10 @@ pub(super) fn context(
         [within, errors_ms, errors_pct, distributions, uncut]
     } else {
         let sampled = format!(
-            "{} of {} requests. On the line both agree.",
+            "{} of {} {}. On the line both agree.",
             count(section.sample.len() as u64),
-            count(summary.requests)
+            count(summary.requests),
+            in_number(summary.requests, "request[|s]")
         );
         [
             distributions,
@@ -191,7 +196,9 @@ fn histogram(
     let series = vec![Series::new("requests", Mark::Area, 0, points)];
     let text = match below + above {
         0 => String::new(),
-        outside => format!(" {} requests lie outside the axis.", count(outside)),
+        outside => {
+            format!(" {} {} outside the axis.", count(outside), in_number(outside, "request[|s] [lies|lie]"))
+        }
     };
     let share = Axis::linear("share of requests", "%").starting_at(0.0);
     let around = AROUND_ZERO * histogram.width;

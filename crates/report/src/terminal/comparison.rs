@@ -4,6 +4,7 @@ use super::{shortened, table};
 use crate::document::ComparisonSection;
 use crate::number::{column, count};
 use crate::text::folded;
+use seeklab_core::number_words::in_number;
 
 /// Characters of the name of a trace at most.
 const NAME_WIDTH: usize = 40;
@@ -35,10 +36,11 @@ pub(super) fn render(section: &ComparisonSection) -> String {
         .collect();
     let header = ["response time".to_owned(), "ms".to_owned(), "% of reference".to_owned()];
     let heading = format!(
-        "{} against {} (reference), {} requests",
+        "{} against {} (reference), {} {}",
         shortened(&section.other, NAME_WIDTH),
         shortened(&section.reference, NAME_WIDTH),
         count(summary.requests),
+        in_number(summary.requests, "request[|s]"),
     );
     format!(
         "{}\n{}\n{:.2} % of the requests are within 5 % of the reference{}",

@@ -15,6 +15,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use seeklab_core::number_words::numbered;
 use seeklab_core::{HostRequest, Instant, Operation, TraceRecord};
 
 use crate::error::{Problem, TraceError};
@@ -161,23 +162,23 @@ impl EventRows {
         self.rows.notes(given_up, sum(|pairing| pairing.counts.unpaired_completions), notes);
         let mut remark = |count: u64, what: &str| {
             if count > 0 {
-                notes.push(Note::Remark(Cow::Owned(format!("{count} {what}"))));
+                notes.push(Note::Remark(Cow::Owned(numbered(count, what))));
             }
         };
         remark(
             sum(|pairing| pairing.counts.other_commands),
-            "commands are neither read nor write, flush, discard or write-zeroes and are left out",
+            "command[|s] [is|are] neither read nor write, flush, discard or write-zeroes and [is|are] left out",
         );
         remark(
             sum(|pairing| pairing.counts.requeues),
-            "times a request was given back by the driver: that issue is a row without a response time, and the \
+            "time[|s] a request was given back by the driver: that issue is a row without a response time, and the \
              next issue of the request another row",
         );
         remark(
             sum(|pairing| pairing.counts.partial_completions),
-            "completions are of a part of a request: it is complete with its last part",
+            "completion[|s] [is|are] of a part of a request: it is complete with its last part",
         );
-        remark(self.backward, "events are stamped earlier than the event before them");
+        remark(self.backward, "event[|s] [is|are] stamped earlier than the event before");
     }
 }
 
@@ -259,7 +260,7 @@ mod tests {
         ];
         let (records, notes) = rows(&ReadOptions::default(), &events);
         assert_eq!(times(&records), [(0, 0, None), (0, 1, Some(5)), (1, 2, Some(6))]);
-        assert_eq!(notes, ["1 requests have no completion in the trace and no response time"]);
+        assert_eq!(notes, ["1 request has no completion in the trace and no response time"]);
     }
 
     #[test]
@@ -274,8 +275,8 @@ mod tests {
         ];
         let (records, notes) = rows(&ReadOptions::default(), &events);
         assert_eq!(times(&records), [(0, 0, None), (0, 1, Some(2)), (0, 8, Some(10))]);
-        assert!(notes[0].contains("1 of them were given up"), "{notes:?}");
-        assert_eq!(notes[1], "1 completions belong to requests whose issue is not in the trace");
+        assert!(notes[0].contains("1 of them was given up"), "{notes:?}");
+        assert_eq!(notes[1], "1 completion belongs to a request whose issue is not in the trace");
     }
 
     #[test]
@@ -319,8 +320,8 @@ mod tests {
         ];
         let (records, notes) = rows(&ReadOptions::default(), &events);
         assert_eq!(times(&records), [(0, 0, None), (0, 4, Some(6))]);
-        assert_eq!(notes[0], "1 requests have no completion in the trace and no response time");
-        assert!(notes[1].starts_with("1 times a request was given back"), "{notes:?}");
+        assert_eq!(notes[0], "1 request has no completion in the trace and no response time");
+        assert!(notes[1].starts_with("1 time a request was given back"), "{notes:?}");
     }
 
     #[test]

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 
 use seeklab_core::TraceRecord;
+use seeklab_core::number_words::counted;
 
 use crate::error::{ErrorKind, Place, Problem, TraceError};
 use crate::event::block_event::BlockEvent;
@@ -172,8 +173,8 @@ impl<P: EventParser> TraceReader for EventReader<P> {
         if self.lost > 0 {
             notes.push(Note::Remark(
                 format!(
-                    "events were lost at {} places: the requests outstanding there have no completion",
-                    self.lost
+                    "events were lost at {}: the requests outstanding there have no completion",
+                    counted(self.lost, "place")
                 )
                 .into(),
             ));

@@ -101,8 +101,8 @@ impl LineParser for Parser {
         };
         let (names, [kind, sector, bytes]) = blanks_from_right(rest).ok_or_else(missing)?;
         if is_of_nobody(names) || matches!(sector, b"-1" | b"18446744073709551615") {
-            let what = "commands without a disk or sector";
-            return Ok(Parsed::Skipped { what, why: "they address no blocks" });
+            let what = "command[|s] without a disk or sector";
+            return Ok(Parsed::Skipped { what, why: "[it addresses|they address] no blocks" });
         }
         let (_, [process, disk]) = blanks_from_right(names).ok_or_else(missing)?;
         let completion_ns = time(FIELDS[0], completion, SECOND, "seconds")?;

@@ -73,8 +73,8 @@ impl EventParser for Parser {
         let first = line.split(u8::is_ascii_whitespace).next().unwrap_or_default();
         let Some(device) = device(first) else {
             return Ok(EventLine::Skipped {
-                what: "lines",
-                why: "they are no events, as those of the summary",
+                what: "line[|s]",
+                why: "[it is no event, as a line|they are no events, as those] of the summary",
             });
         };
         let ([_, cpu, sequence, stamp, process, action, letters], _) = blank_fields(line, &FIELDS)?;

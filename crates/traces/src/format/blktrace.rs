@@ -127,7 +127,11 @@ impl Next<Event> for Parser {
             let payload = if count == RECORD { u64::from(order.u16(&record, 46)) } else { 0 };
             records.advance(count as u64);
             if count < RECORD || records.skip(payload)? < payload {
-                skips.add("records cut short at the end of a file", "blkparse passes over them too", place);
+                skips.add(
+                    "record[|s] cut short at the end of a file",
+                    "blkparse passes over [it|them] too",
+                    place,
+                );
                 return Ok(None);
             }
             if let Some(event) = event(order, &record) {

@@ -74,12 +74,18 @@ impl LineParser for Parser {
             [b'g', b'e', b't', ..] => Operation::Read,
             [b'p', b'u', b't', ..] => Operation::Write,
             [b'a'..=b'z' | b'A'..=b'Z', ..] => {
-                return Ok(Parsed::Skipped { what: "other operations", why: "they neither get nor put" });
+                return Ok(Parsed::Skipped {
+                    what: "other operation[|s]",
+                    why: "[it neither gets nor puts|they neither get nor put]",
+                });
             }
             _ => return Err(Problem::new(FIELDS[4], name, "the name of an operation is allowed")),
         };
         if size == 0 {
-            return Ok(Parsed::Skipped { what: "requests of no bytes", why: "they move nothing" });
+            return Ok(Parsed::Skipped {
+                what: "request[|s] of no bytes",
+                why: "[it moves|they move] nothing",
+            });
         }
         let (lbn, blocks) = self.objects.extent([FIELDS[1], FIELDS[3]], block, offset, size)?;
         check_extent(op, lbn, blocks)?;

@@ -21,6 +21,7 @@
 use std::path::Path;
 
 use seeklab_core::TraceRecord;
+use seeklab_core::number_words::counted;
 
 use crate::error::{Place, Problem, TraceError};
 use crate::fault_names::FaultNames;
@@ -172,7 +173,7 @@ fn late_comment(text: &[u8], metadata: &mut Metadata) -> Result<(), Box<Problem>
 #[cold]
 fn wrong_count(line: &[u8], expect: usize) -> Box<Problem> {
     let count = line.split(|byte| *byte == b',').count();
-    Problem::new("row", line, format!("it has {count} fields where the header has {expect}"))
+    Problem::new("row", line, format!("it has {} where the header has {expect}", counted(count, "field")))
 }
 
 impl TraceFormat for Canonical {

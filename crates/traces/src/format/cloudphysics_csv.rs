@@ -67,8 +67,8 @@ impl LineParser for Parser {
             0x0a | 0x2a | 0xaa | 0x8a => Operation::Write,
             _ => {
                 return Ok(Parsed::Skipped {
-                    what: "other SCSI commands",
-                    why: "they neither read nor write",
+                    what: "other SCSI command[|s]",
+                    why: "[it neither reads nor writes|they neither read nor write]",
                 });
             }
         };

@@ -20,6 +20,7 @@
 
 use std::collections::BTreeSet;
 
+use seeklab_core::number_words::numbered;
 use seeklab_core::{ByteSize, Instant, Operation, TraceRecord};
 
 use crate::error::{Place, Problem, TraceError};
@@ -98,7 +99,11 @@ impl RecordParser for Parser {
                     Some(row.map_err(|problem| records.invalid(place, problem))?)
                 }
                 _ => {
-                    self.skips.add("records of other types", "they are no requests", place);
+                    self.skips.add(
+                        "record[|s] of other types",
+                        "[it is no request|they are no requests]",
+                        place,
+                    );
                     None
                 }
             };
@@ -115,7 +120,7 @@ impl RecordParser for Parser {
 
     fn notes(&self, notes: &mut Vec<Note>) {
         if self.suspects > 0 {
-            let remark = format!("{} requests are marked as suspect by the recorder", self.suspects);
+            let remark = numbered(self.suspects, "request[|s] [is|are] marked as suspect by the recorder");
             notes.push(Note::Remark(remark.into()));
         }
         self.skips.notes(notes);

@@ -216,7 +216,11 @@ impl OctfReader {
                     }
                 };
                 if sectors == 0 && op != Operation::Flush {
-                    self.skips.add("requests without length", "they address no block", place);
+                    self.skips.add(
+                        "request[|s] without length",
+                        "[it addresses|they address] no block",
+                        place,
+                    );
                     return Ok(());
                 }
                 let bytes = sectors.saturating_mul(512);

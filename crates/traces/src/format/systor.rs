@@ -79,8 +79,8 @@ impl LineParser for Parser {
             b"R" => Operation::Read,
             b"W" => Operation::Write,
             b"" => {
-                let what = "requests of unknown operation";
-                return Ok(Parsed::Skipped { what, why: "the trace leaves their IOType blank" });
+                let what = "request[|s] of unknown operation";
+                return Ok(Parsed::Skipped { what, why: "the trace leaves [its|their] IOType blank" });
             }
             _ => return Err(Problem::new(FIELDS[2], kind, "`R` or `W` is allowed")),
         };

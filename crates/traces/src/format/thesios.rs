@@ -114,7 +114,10 @@ impl LineParser for Parser {
         let size = integer(FIELDS[3], size, u64::MAX)?;
         let offset = integer(FIELDS[1], offset, u64::MAX)?;
         if size == 0 {
-            return Ok(Parsed::Skipped { what: "requests of no bytes", why: "they move nothing" });
+            return Ok(Parsed::Skipped {
+                what: "request[|s] of no bytes",
+                why: "[it moves|they move] nothing",
+            });
         }
         let (lbn, blocks) = self.objects.extent([FIELDS[0], FIELDS[1]], file, offset, size)?;
         check_extent(op, lbn, blocks)?;

@@ -73,7 +73,10 @@ impl EventParser for Parser {
             if line.ends_with(b" EVENTS]") && line.windows(6).any(|window| window == b"[LOST ") {
                 return Ok(EventLine::Lost);
             }
-            return Ok(EventLine::Skipped { what: "lines", why: "they are no events of the block layer" });
+            return Ok(EventLine::Skipped {
+                what: "line[|s]",
+                why: "[it is no event|they are no events] of the block layer",
+            });
         };
         let name_end = line[start..].iter().position(|byte| *byte == b':').map(|length| start + length);
         let name_end =

@@ -151,8 +151,8 @@ impl RecordParser for Parser {
                     return row.map(Some).map_err(|problem| records.invalid(place, problem));
                 }
                 None => self.skips.add(
-                    "SCSI commands",
-                    "they are neither read nor write, synchronize cache, unmap or write same",
+                    "SCSI command[|s]",
+                    "[it is|they are] neither read nor write, synchronize cache, unmap or write same",
                     place,
                 ),
             }

@@ -1,6 +1,7 @@
 //! Columns of a text with a header, found by their names in whatever order they stand.
 
 use crate::error::Problem;
+use seeklab_core::number_words::counted;
 
 /// Columns that a header may have.
 const COLUMNS_MAX: usize = 64;
@@ -76,7 +77,7 @@ impl<const N: usize> Columns<N> {
     #[cold]
     fn wrong_count(&self, line: &[u8]) -> Box<Problem> {
         let count = fields_of(line, self.separator).count();
-        Problem::new("line", line, format!("{count} fields where the header has {}", self.count))
+        Problem::new("line", line, format!("{} where the header has {}", counted(count, "field"), self.count))
     }
 }
 

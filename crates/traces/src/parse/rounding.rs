@@ -1,6 +1,7 @@
 //! Counts of requests that are rounded to whole blocks.
 
 use crate::trace_format::Note;
+use seeklab_core::number_words::{counted, in_number};
 
 /// Requests whose bytes are rounded to blocks.
 #[derive(Debug, Clone, Copy, Default)]
@@ -33,9 +34,11 @@ impl Rounding {
         }
         let added_pct = (self.block_bytes - self.bytes) as f64 * 100.0 / (self.bytes as f64).max(1.0);
         let text = format!(
-            "{} of {} requests begin or end within a block of {block_size} bytes: each takes every block that it touches, \
-             which adds {added_pct:.2} % to the bytes (`--block-size 1B` adds none)",
-            self.rounded, self.requests
+            "{} of {} {} within a block of {block_size} bytes: each takes every block that it touches, which adds \
+             {added_pct:.2} % to the bytes (`--block-size 1B` adds none)",
+            self.rounded,
+            counted(self.requests, "request"),
+            in_number(self.rounded, "[begins or ends|begin or end]")
         );
         notes.push(Note::Remark(text.into()));
     }

@@ -19,7 +19,7 @@ struct Skip {
 }
 
 impl Skips {
-    /// One more of `what` (in the plural, such as `lines of the summary`) was skipped, for `why`.
+    /// One more of `what` (such as `line[|s] of the summary`) was skipped, for `why`, both [for one and for many](seeklab_core::number_words::numbered).
     #[cold]
     pub(crate) fn add(&mut self, what: &'static str, why: &'static str, place: Place) {
         match self.0.iter_mut().find(|skip| skip.what == what && skip.why == why) {
@@ -46,9 +46,9 @@ mod tests {
     #[test]
     fn kinds_are_counted_separately_with_their_first_place() {
         let mut skips = Skips::default();
-        skips.add("lines of the summary", "they are no events", Place::Line(9));
-        skips.add("events of other kinds", "they begin no request", Place::Line(10));
-        skips.add("lines of the summary", "they are no events", Place::Line(11));
+        skips.add("line[|s] of the summary", "[it is no event|they are no events]", Place::Line(9));
+        skips.add("event[|s] of other kinds", "[it begins|they begin] no request", Place::Line(10));
+        skips.add("line[|s] of the summary", "[it is no event|they are no events]", Place::Line(11));
         let mut notes = Vec::new();
         skips.notes(&mut notes);
         let notes: Vec<_> = notes.iter().map(ToString::to_string).collect();
@@ -56,7 +56,7 @@ mod tests {
             notes,
             [
                 "skipped 2 lines of the summary, the first at line 9: they are no events",
-                "skipped 1 events of other kinds, the first at line 10: they begin no request",
+                "skipped 1 event of other kinds, the first at line 10: it begins no request",
             ]
         );
     }

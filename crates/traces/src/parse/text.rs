@@ -146,7 +146,7 @@ impl<P: LineParser> TextReader<P> {
                             if self.rows > 0 {
                                 let place = Place::Line(self.lines.number());
                                 self.skips.add(
-                                    "further headers",
+                                    "further header[|s]",
                                     "the trace was joined from several traces",
                                     place,
                                 );

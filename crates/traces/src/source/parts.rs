@@ -28,6 +28,7 @@ use crate::source::integrity::Integrity;
 use crate::source::position::Position;
 use crate::source::zipped::{self, Zipped, is_zip};
 use crate::trace_format::Note;
+use seeklab_core::number_words::in_number;
 
 /// Files that an archive may have.
 pub(super) const MEMBERS_MAX: usize = 1 << 16;
@@ -331,7 +332,14 @@ pub(crate) fn left_beside(names: &[String]) -> Option<Note> {
     let listed = names.iter().take(8).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let more = if names.len() > 8 { ", …" } else { "" };
     (!names.is_empty()).then(|| {
-        Note::Remark(format!("{} files beside the parts are left out: {listed}{more}", names.len()).into())
+        Note::Remark(
+            format!(
+                "{} {}: {listed}{more}",
+                names.len(),
+                in_number(names.len(), "file[|s] beside the parts [is|are] left out")
+            )
+            .into(),
+        )
     })
 }
 

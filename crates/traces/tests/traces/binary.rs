@@ -304,8 +304,8 @@ fn srt_records_of_every_size_and_type_are_handled() {
     assert_eq!(seen, [read_40(Some(2)), read_40(None), (Operation::Write, 1, 8, 2, Some(2))]);
     assert_eq!(rows[0].queue_time().unwrap().as_ns(), 10_000);
     let notes: Vec<_> = notes.iter().map(ToString::to_string).collect();
-    assert!(notes[0].starts_with("1 requests are marked as suspect"), "{notes:?}");
-    assert!(notes[1].starts_with("skipped 1 records of other types"), "{notes:?}");
+    assert!(notes[0].starts_with("1 request is marked as suspect"), "{notes:?}");
+    assert!(notes[1].starts_with("skipped 1 record of other types"), "{notes:?}");
     let (rows, _) = read(None, &bytes, &["sector-size=512B"]).unwrap();
     assert_eq!((rows[0].lbn, rows[0].blocks), (40, 2));
 }

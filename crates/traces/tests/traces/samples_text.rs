@@ -123,7 +123,7 @@ fn other_commands_of_cloudphysics_are_counted() {
     );
     let notes = trace.notes();
     let [Note::Skipped { what, count: 1, first, .. }] = &notes[..] else { panic!("{notes:?}") };
-    assert_eq!((&**what, first.to_string()), ("other SCSI commands", "line 4".to_owned()));
+    assert_eq!((&**what, first.to_string()), ("other SCSI command[|s]", "line 4".to_owned()));
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn blkparse_is_paired_by_its_issues_with_parts_errors_and_flushes() {
     assert_eq!(rows[0].status, Status::Aborted);
     let notes: Vec<_> = trace.notes().iter().map(ToString::to_string).collect();
     let expected =
-        ["1 requests have no completion", "1 completions belong", "commands are neither", "skipped 2 lines"];
+        ["1 request has no completion", "1 completion belongs", "command is neither", "skipped 2 lines"];
     for part in expected {
         assert!(notes.iter().any(|note| note.contains(part)), "{part}: {notes:?}");
     }
@@ -268,7 +268,7 @@ fn tracefs_is_read_with_losses_odd_names_and_passed_through_commands() {
     assert_eq!((rows[1].initiator, rows[2].fua, rows[2].status), (29_105, true, Status::Aborted));
     let notes: Vec<_> = trace.notes().iter().map(ToString::to_string).collect();
     let expected =
-        ["1 requests have no completion", "1 completions belong", "1 commands are", "lost at 1 places"];
+        ["1 request has no completion", "1 completion belongs", "1 command is", "lost at 1 place:"];
     for part in expected {
         assert!(notes.iter().any(|note| note.contains(part)), "{part}: {notes:?}");
     }

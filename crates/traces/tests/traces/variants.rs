@@ -91,7 +91,7 @@ fn objects_rounded_to_blocks_are_counted_in_a_note() {
     assert_eq!(trace.by_ref().filter(Result::is_ok).count(), 3);
     let notes: Vec<String> = trace.notes().iter().map(ToString::to_string).collect();
     assert!(
-        notes.iter().any(|note| note.contains("requests begin or end within a block of 512 bytes")),
+        notes.iter().any(|note| note.contains("of 3 requests begins or ends within a block of 512 bytes")),
         "{notes:?}"
     );
     let bytes = ReadOptions { block_size: Some(ByteSize::from_bytes(1)), ..ReadOptions::default() };

@@ -1,5 +1,7 @@
 //! Errors that end a replay early.
 
+use seeklab_core::number_words::{counted, in_number};
+
 /// Error that ended a replay early. Records are counted from one, in the order of their source.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -14,7 +16,9 @@ pub enum ReplayError<E> {
     },
     /// A request lies beyond the end of the device.
     #[error(
-        "record {row} of the trace: {blocks} blocks at lbn {lbn} lie beyond the end of the device, which has {capacity_blocks} blocks"
+        "record {row} of the trace: {} at lbn {lbn} {} beyond the end of the device, which has {capacity_blocks} blocks",
+        counted(*blocks, "block"),
+        in_number(*blocks, "[lies|lie]")
     )]
     Beyond {
         /// The record.

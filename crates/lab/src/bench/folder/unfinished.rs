@@ -97,7 +97,7 @@ pub fn unfinished_run(folder: &Path, document: &Value) -> Result<Value, Failure>
         "trusted": false,
         "notes": [format!(
             "the run has no results, and these figures are those of the {} that it wrote before it ended",
-            crate::output::counted(count, "interval")
+            seeklab_core::number_words::counted(count, "interval")
         )],
         "intervals": intervals,
     });

@@ -39,6 +39,7 @@ mod steps;
 mod tests;
 
 use seeklab_core::ByteSize;
+use seeklab_core::number_words::{counted, in_number, numbered};
 use seeklab_traces::system::table::TableRow;
 use seeklab_traces::system::tables::{ExtentRow, InitialRow, InterruptRow, OpenFileRow, ProcessRow, StepRow};
 use seeklab_workloads::host::{HostSettings, Recording};
@@ -156,21 +157,27 @@ pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
     }
     if kept.waits > 0 {
         notes.push(format!(
-            "{} waits for the outside, for other devices and for untraced threads keep their length: {:.3} s",
-            kept.waits,
+            "{}: {:.3} s",
+            numbered(
+                kept.waits,
+                "wait[|s] for the outside, for other devices and for untraced threads [keeps its|keep their] length"
+            ),
             kept.wait_ns as f64 / 1e9
         ));
     }
     if lost_pages > 0 {
         notes.push(format!(
-            "{lost_pages} pages of files had left the memory of the traced machine though it had room (by a limit of a \
-             cgroup, DAMON or dropped caches): they leave it in the model, too"
+            "{} of files had left the memory of the traced machine though it had room (by a limit of a cgroup, DAMON or \
+             dropped caches): {} it in the model, too",
+            counted(lost_pages, "page"),
+            in_number(lost_pages, "[it leaves|they leave]")
         ));
     }
     if unused_direct_opens > 0 {
         notes.push(format!(
-            "the command opened {unused_direct_opens} files for transfers past the page cache (O_DIRECT), and the trace has \
-             none: they were on another device, or the recorder could not record them"
+            "the command opened {} for transfers past the page cache (O_DIRECT), and the trace has none: they were on another \
+             device, or the recorder could not record them",
+            counted(unused_direct_opens, "file")
         ));
     }
     if let Some(scheduler) = settings::scheduler(metadata) {
