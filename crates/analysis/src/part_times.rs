@@ -28,7 +28,7 @@ const PARTS_LEAST: usize = 16;
 /// Requests of a part at first.
 const SHORTEST: u64 = 64;
 
-/// Distributions of parts of a sequence; memory has a bound.
+/// Distributions of parts of a sequence; memory has a bound. Parts that are over are compact.
 #[derive(Debug, Clone)]
 pub struct PartTimes {
     parts: Vec<Distribution>,
@@ -47,8 +47,9 @@ impl PartTimes {
     /// Takes the next response time in.
     pub fn record(&mut self, response: Duration) {
         if self.last == self.each {
+            self.parts.last_mut().expect("there is always one").compact();
             if self.parts.len() == PARTS {
-                self.parts = self.parts.chunks(2).map(merged).collect();
+                self.parts = self.parts.chunks(2).map(compacted).collect();
                 self.each *= 2;
             }
             self.parts.push(Distribution::default());
@@ -78,6 +79,12 @@ impl PartTimes {
         let of = |chosen: fn(&Change) -> _| median(resamples.iter().map(chosen).collect());
         Some(Change { demerit_all: of(|one| one.demerit_all), demerit_to_p99: of(|one| one.demerit_to_p99) })
     }
+}
+
+fn compacted(parts: &[Distribution]) -> Distribution {
+    let mut whole = merged(parts);
+    whole.compact();
+    whole
 }
 
 fn merged(parts: &[Distribution]) -> Distribution {

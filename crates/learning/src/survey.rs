@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use seeklab_core::{Duration, Instant, TraceRecord};
 
 use crate::error::{Error, ErrorKind};
-use crate::warm_up::{Settling, WarmUp};
+use crate::warm_up::{Settling, WarmUp, kept_of_each};
 
 /// Result of one pass over a trace.
 #[derive(Debug, Default)]
@@ -65,9 +65,12 @@ impl Survey {
         if first.arrival < before || !run.is_sorted_by_key(|record| record.arrival) {
             return Err(out_of_order(run, before, rows));
         }
+        if !self.settling.contains_key(&device) {
+            self.begin_settling(device);
+        }
         let seen = self.devices.entry(device).or_insert_with(|| DeviceCounts::at(first.arrival));
         let count = seen.requests;
-        let settling = self.settling.entry(device).or_default();
+        let settling = self.settling.get_mut(&device).expect("it was begun");
         for record in requests {
             settling.record(record);
             seen.requests += 1;
@@ -80,6 +83,16 @@ impl Survey {
         }
         self.recorder_requests += run.len() as u64 - (seen.requests - count);
         Ok(())
+    }
+
+    /// Begins to look for the warm-up of a device. All devices share the memory for it.
+    fn begin_settling(&mut self, device: u16) {
+        let before = kept_of_each(self.settling.len());
+        let kept = kept_of_each(self.settling.len() + 1);
+        if kept < before {
+            self.settling.values_mut().for_each(|settling| settling.limit(kept));
+        }
+        self.settling.insert(device, Settling::new(kept));
     }
 
     /// Returns the counts for a device.

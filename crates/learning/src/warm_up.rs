@@ -35,6 +35,9 @@ const BINS: usize = 128;
 /// Requests of a bin that are compared, at most.
 const KEPT: usize = 1_024;
 
+/// Requests that are kept of all devices of a trace, at most: 16 MiB of them. So a bin of each of up to 32 devices has `KEPT`.
+const KEPT_OF_ALL: usize = 32 * BINS * KEPT;
+
 /// Requests by which the queue length is known again after others were skipped.
 const QUEUE_REQUESTS: u32 = 64;
 
@@ -80,10 +83,19 @@ pub(crate) struct Settling {
     before: Option<(u64, u64)>,
     /// Requests still to come until the queue length is known.
     queue_unknown: u32,
+    /// Requests that a bin keeps, at most.
+    kept_max: usize,
 }
 
-impl Default for Settling {
-    fn default() -> Self {
+/// Returns the requests that a bin of each of so many devices keeps, at most: a power of two.
+pub(crate) fn kept_of_each(devices: usize) -> usize {
+    let most = (KEPT_OF_ALL / BINS / devices.max(1)).clamp(1, KEPT);
+    1 << most.ilog2()
+}
+
+impl Settling {
+    /// Nothing so far. A bin keeps at most `kept_max` requests.
+    pub(crate) fn new(kept_max: usize) -> Self {
         Self {
             begin: None,
             bin_ns: 1,
@@ -91,11 +103,21 @@ impl Default for Settling {
             backlog: Backlog::default(),
             before: None,
             queue_unknown: 0,
+            kept_max,
         }
     }
-}
 
-impl Settling {
+    /// Lets a bin keep at most `kept_max` requests from now on.
+    pub(crate) fn limit(&mut self, kept_max: usize) {
+        self.kept_max = kept_max;
+        for bin in &mut self.bins {
+            while bin.kept.len() > kept_max {
+                bin.halve();
+            }
+            bin.kept.shrink_to(kept_max);
+        }
+    }
+
     /// Takes one request in.
     pub(crate) fn record(&mut self, record: &TraceRecord) {
         let Some(completion) = record.completion else { return };
@@ -106,7 +128,7 @@ impl Settling {
         }
         let bin = &mut self.bins[(since_ns / self.bin_ns) as usize];
         bin.requests += 1;
-        if bin.kept.len() >= KEPT {
+        if bin.kept.len() >= self.kept_max {
             self.queue_unknown = QUEUE_REQUESTS;
             return;
         }
@@ -133,7 +155,7 @@ impl Settling {
     fn widen(&mut self) {
         for pair in 0..BINS / 2 {
             let [first, second] = [2 * pair, 2 * pair + 1].map(|index| std::mem::take(&mut self.bins[index]));
-            self.bins[pair] = first.joined(second);
+            self.bins[pair] = first.joined(second, self.kept_max);
         }
         self.bin_ns *= 2;
     }
@@ -182,16 +204,24 @@ struct Bin {
 }
 
 impl Bin {
+    /// Keeps every other request.
+    fn halve(&mut self) {
+        let mut is_kept = true;
+        self.kept.retain(|_| {
+            is_kept = !is_kept;
+            is_kept
+        });
+    }
+
     /// One bin of two.
-    fn joined(mut self, mut next: Self) -> Self {
+    fn joined(mut self, mut next: Self, kept_max: usize) -> Self {
         // Those of both stand for equally many, about.
-        while self.kept.len() + next.kept.len() > KEPT {
-            let more = if self.weight() <= next.weight() { &mut self } else { &mut next };
-            let mut is_kept = true;
-            more.kept.retain(|_| {
-                is_kept = !is_kept;
-                is_kept
-            });
+        while self.kept.len() + next.kept.len() > kept_max {
+            if self.weight() <= next.weight() {
+                self.halve();
+            } else {
+                next.halve();
+            }
         }
         self.kept.append(&mut next.kept);
         Self { requests: self.requests + next.requests, kept: self.kept }
@@ -326,7 +356,7 @@ mod tests {
     /// Requests one at a time for 1,000 s, half of them writes, of which `times` gives the response time in us by its
     /// number of a second, a factor between 0.5 and 1.5, and whether it is a write.
     fn settling(times: impl Fn(u64, f64, bool) -> f64) -> Settling {
-        let (mut settling, mut stream) = (Settling::default(), Seed(3).stream("requests"));
+        let (mut settling, mut stream) = (Settling::new(KEPT), Seed(3).stream("requests"));
         for second in 0..1_000 {
             for index in 0..10 {
                 let is_write = stream.chance(0.5);
@@ -378,7 +408,7 @@ mod tests {
     fn load_that_becomes_easier_is_no_warm_up() {
         // Random requests, one at a time and four at once; then sequential ones, which take a tenth.
         for queue in [1, 4] {
-            let (mut settling, mut stream) = (Settling::default(), Seed(5).stream("requests"));
+            let (mut settling, mut stream) = (Settling::new(KEPT), Seed(5).stream("requests"));
             for index in 0..20_000_u64 {
                 let is_easy = index > 5_000;
                 let group = if is_easy { index } else { index / queue * queue };
@@ -397,7 +427,7 @@ mod tests {
 
     #[test]
     fn memory_does_not_grow_with_the_trace() {
-        let mut settling = Settling::default();
+        let mut settling = Settling::new(KEPT);
         for index in 0..2_000_000_u64 {
             let arrival = Instant::from_ns(1_000 * index);
             let completion = Some(arrival + Duration::from_us(50));
@@ -409,5 +439,27 @@ mod tests {
         let kept: usize = settling.bins.iter().map(|bin| bin.kept.len()).sum();
         assert!((KEPT * BINS / 4..=KEPT * BINS).contains(&kept), "{kept}");
         assert_eq!(settling.bin_ns.count_ones(), 1);
+    }
+
+    #[test]
+    fn devices_of_a_trace_share_the_memory() {
+        assert_eq!([1, 32, 33, 64, 300, 65_536].map(kept_of_each), [1_024, 1_024, 512, 512, 64, 1]);
+        // Ten requests a second for 1,000 s make 80 of a bin.
+        let slow = || settling(move |second, factor, _| factor * if second < 100 { 900.0 } else { 300.0 });
+        let (whole, mut limited) = (slow(), slow());
+        limited.limit(16);
+        assert!(limited.bins.iter().all(|bin| bin.kept.len() <= 16 && bin.kept.capacity() <= 16));
+        assert_eq!(
+            whole.bins.iter().map(|bin| bin.requests).sum::<u64>(),
+            limited.bins.iter().map(|bin| bin.requests).sum::<u64>()
+        );
+        let end_s = |settling: &Settling| (settling.warm_up(HALF).unwrap().end - Instant::ZERO).as_s();
+        assert!((end_s(&whole) - end_s(&limited)).abs() <= 16.0, "{} s", end_s(&limited));
+        for index in 0..100_000 {
+            let arrival = Instant::ZERO + Duration::from_ms(1_000_000 + 20 * index);
+            let completion = Some(arrival + Duration::from_us(300));
+            limited.record(&TraceRecord { completion, ..TraceRecord::new(arrival, Operation::Read, 8, 8) });
+        }
+        assert!(limited.bins.iter().all(|bin| bin.kept.len() <= 16), "it stays limited");
     }
 }

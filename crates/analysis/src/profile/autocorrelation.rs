@@ -28,7 +28,7 @@ const BLOCK: usize = 512;
 const LANES: usize = 8;
 
 /// Accumulates the autocorrelation of a stream of numbers.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Autocorrelation {
     /// All values count from the first, so that a large mean takes no digits away.
     origin: f64,
@@ -39,24 +39,8 @@ pub(super) struct Autocorrelation {
     /// The first values.
     first: Vec<f64>,
     /// The last values, one for each lag up to the farthest (zero where there was none yet), followed by the
-    /// values not yet multiplied.
+    /// values not yet multiplied. Empty before the first value.
     block: Vec<f64>,
-}
-
-impl Default for Autocorrelation {
-    fn default() -> Self {
-        let mut block = Vec::with_capacity(LAG_MAX + BLOCK);
-        block.resize(LAG_MAX, 0.0);
-        Self {
-            origin: 0.0,
-            count: 0,
-            sum: 0.0,
-            squares: 0.0,
-            products: [0.0; LAGS.len()],
-            first: Vec::with_capacity(LAG_MAX),
-            block,
-        }
-    }
 }
 
 impl Autocorrelation {
@@ -64,6 +48,9 @@ impl Autocorrelation {
     pub(super) fn record(&mut self, value: f64) {
         if self.count == 0 {
             self.origin = value;
+            self.first.reserve_exact(LAG_MAX);
+            self.block.reserve_exact(LAG_MAX + BLOCK);
+            self.block.resize(LAG_MAX, 0.0);
         }
         let value = value - self.origin;
         self.count += 1;
@@ -78,6 +65,11 @@ impl Autocorrelation {
             self.block.copy_within(BLOCK.., 0);
             self.block.truncate(LAG_MAX);
         }
+    }
+
+    /// Takes less memory.
+    pub(super) fn compact(&mut self) {
+        self.block.shrink_to_fit();
     }
 
     /// Adds the products of the values that were not multiplied yet.
@@ -99,13 +91,16 @@ impl Autocorrelation {
 
     /// `(lag, coefficient)`, none where the values do not differ; lags only to a quarter of their number.
     pub(super) fn coefficients(&self) -> Vec<(u32, f64)> {
+        if self.count == 0 {
+            return Vec::new();
+        }
         let mut all = self.clone();
         all.multiply();
         let (count, last) = (all.count as f64, &all.block);
         let mean = all.sum / count;
         let variance = all.squares - count * mean * mean;
         // Rounding leaves something of equal values.
-        if variance <= 1e-12 * all.squares || all.count == 0 {
+        if variance <= 1e-12 * all.squares {
             return Vec::new();
         }
         let usable = LAGS.iter().zip(&all.products).filter(|(lag, _)| **lag as u64 * 4 <= all.count);

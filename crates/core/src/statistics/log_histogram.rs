@@ -11,12 +11,14 @@ use std::ops::Range;
 
 /// Counts of whole numbers, `2^BITS` buckets for each doubling.
 ///
-/// Memory spans the buckets from the least value to the greatest.
+/// Memory spans the buckets from the least value to the greatest, or after [`compact`](Self::compact) those that hold a value.
 #[derive(Debug, Clone, Default)]
 pub struct LogHistogram<const BITS: u32> {
     /// The bucket of the first count.
     first: usize,
     counts: Vec<u64>,
+    /// Buckets and counts of a compacted histogram, ascending; then `counts` is empty. A count beyond 32 bits has several entries.
+    compacted: Box<[(u32, u32)]>,
 }
 
 impl<const BITS: u32> LogHistogram<BITS> {
@@ -78,8 +80,42 @@ impl<const BITS: u32> LogHistogram<BITS> {
         }
     }
 
+    /// Keeps only the buckets that hold a value, if that takes less memory. The next value that is counted undoes it.
+    pub fn compact(&mut self) {
+        let entries = |count: u64| count.div_ceil(u32::MAX.into()) as usize;
+        let needed: usize = self.occupied().map(|(_, count)| entries(count)).sum();
+        if self.counts.is_empty() || needed > self.counts.len() / 2 {
+            self.counts.shrink_to_fit();
+            return;
+        }
+        let mut compacted = Vec::with_capacity(needed);
+        for (bucket, mut count) in self.occupied() {
+            while count > 0 {
+                let part = u32::try_from(count).unwrap_or(u32::MAX);
+                compacted.push((bucket as u32, part));
+                count -= u64::from(part);
+            }
+        }
+        *self = Self { first: 0, counts: Vec::new(), compacted: compacted.into() };
+    }
+
+    /// Undoes [`compact`](Self::compact).
+    #[cold]
+    fn expand(&mut self) {
+        let compacted = std::mem::take(&mut self.compacted);
+        let (Some((first, _)), Some((last, _))) = (compacted.first(), compacted.last()) else { return };
+        self.first = *first as usize;
+        self.counts = vec![0; (last - first) as usize + 1];
+        for (bucket, count) in &compacted {
+            self.counts[(bucket - first) as usize] += u64::from(*count);
+        }
+    }
+
     /// Makes room for a bucket and returns its place in the counts.
     fn place(&mut self, bucket: usize) -> usize {
+        if !self.compacted.is_empty() {
+            self.expand();
+        }
         if self.counts.is_empty() {
             self.first = bucket;
         } else if bucket < self.first {
@@ -97,11 +133,17 @@ impl<const BITS: u32> LogHistogram<BITS> {
 
     /// Returns the number of values counted.
     pub fn count(&self) -> u64 {
-        self.counts.iter().sum()
+        let compacted = self.compacted.iter().map(|(_, count)| u64::from(*count));
+        self.counts.iter().copied().chain(compacted).sum()
     }
 
     /// Returns the number of values counted in a bucket.
     pub fn count_in(&self, bucket: usize) -> u64 {
+        if !self.compacted.is_empty() {
+            let from = self.compacted.partition_point(|(other, _)| (*other as usize) < bucket);
+            let entries = self.compacted[from..].iter().take_while(|(other, _)| *other as usize == bucket);
+            return entries.map(|(_, count)| u64::from(*count)).sum();
+        }
         let place = bucket.checked_sub(self.first);
         place.and_then(|place| self.counts.get(place)).copied().unwrap_or(0)
     }
@@ -109,7 +151,17 @@ impl<const BITS: u32> LogHistogram<BITS> {
     /// Returns each bucket that holds a value, ascending, with its count.
     pub fn occupied(&self) -> impl DoubleEndedIterator<Item = (usize, u64)> + '_ {
         let counts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
-        counts.map(|(place, count)| (self.first + place, *count))
+        let counts = counts.map(|(place, count)| (self.first + place, *count));
+        self.compacted().chain(counts)
+    }
+
+    /// Each bucket of a compacted histogram with its count.
+    fn compacted(&self) -> impl DoubleEndedIterator<Item = (usize, u64)> + '_ {
+        let chunks = self.compacted.chunk_by(|(one, _), (next, _)| one == next);
+        chunks.map(|entries| {
+            let count = entries.iter().map(|(_, count)| u64::from(*count)).sum();
+            (entries[0].0 as usize, count)
+        })
     }
 
     /// Returns the bucket of the value at `quantile` in `[0, 1]`: the least one that with those below holds that
@@ -166,6 +218,40 @@ mod tests {
         check::<10>();
         assert_eq!([0, 1, 2, 3, 4, 7].map(LogHistogram::<0>::bucket), [0, 1, 2, 2, 3, 3]);
         assert_eq!([7, 8, 9, 10, 15, 16].map(LogHistogram::<2>::bucket), [7, 8, 8, 9, 11, 12]);
+    }
+
+    #[test]
+    fn compacted_histogram_holds_the_same_counts_and_takes_more() {
+        let mut dense = LogHistogram::<10>::default();
+        for (value, count) in [(500_000, 3), (7, u64::from(u32::MAX) * 2 + 5), (90_000_000, 1)] {
+            dense.record_many(value, count);
+        }
+        let mut compact = dense.clone();
+        compact.compact();
+        assert_eq!((compact.counts.capacity(), compact.compacted.len()), (0, 5));
+        assert_eq!(compact, dense);
+        assert_eq!(compact.count(), dense.count());
+        for value in [7, 8, 500_000, 90_000_000] {
+            let bucket = LogHistogram::<10>::bucket(value);
+            assert_eq!(compact.count_in(bucket), dense.count_in(bucket), "{value}");
+        }
+        assert_eq!(compact.bucket_at(1.0), dense.bucket_at(1.0));
+        assert!(compact.occupied().rev().eq(dense.occupied().rev()));
+        let mut merged = LogHistogram::<10>::default();
+        merged.merge(&compact);
+        assert_eq!(merged, dense);
+        compact.record(7);
+        dense.record(7);
+        assert_eq!(compact, dense);
+        assert!(compact.compacted.is_empty());
+    }
+
+    #[test]
+    fn full_histogram_stays_as_it_is() {
+        let mut full = LogHistogram::<10>::default();
+        (0..100).for_each(|value| full.record(value));
+        full.compact();
+        assert_eq!((full.counts.len(), full.compacted.len()), (100, 0));
     }
 
     #[test]

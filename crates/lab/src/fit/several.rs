@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use seeklab_analysis::ResponseProfile;
-use seeklab_core::{Instant, Ratio, Seed};
+use seeklab_core::number_words::counted;
+use seeklab_core::{Duration, Instant, Ratio, Seed};
 use seeklab_files::{check_apart, check_distinct};
 use seeklab_learning::station;
 use serde::Serialize;
@@ -86,7 +87,7 @@ pub struct SeveralFitResult {
     /// The complete description.
     #[serde(skip)]
     pub description: Table,
-    /// The complete description of the devices of the predictions; `None` if nothing was predicted.
+    /// The complete description of the devices of the predictions; `None` if no file is wanted for it.
     #[serde(skip)]
     pub evaluated_description: Option<Table>,
 }
@@ -140,11 +141,14 @@ pub fn fit_several(
             fits.push(fit);
             numbers.next();
         }
-        fitted.extend(fit_devices(session, &open, fits, &context)?);
+        fitted.extend(fit_devices(session, &open, fits, &context)?.into_iter().map(with_saved_alone));
     }
     let split = options.split.share(span);
-    let description = bank(&fitted, &name, split, options.predicted);
-    let evaluated_description = bank_of_predictions(&fitted, &name);
+    let description = bank(&mut fitted, &name, split, options.predicted);
+    let evaluated_description = match evaluated {
+        Some(_) => bank_of_predictions(&fitted, &name),
+        None => None,
+    };
     if evaluated.is_some() && evaluated_description.is_none() {
         return Err(Failure::new("--evaluated: nothing was predicted").hint("choose another --split"));
     }
@@ -174,26 +178,33 @@ pub fn fit_several(
     })
 }
 
+/// The device without what is drawn and described of models that were not saved: results of hundreds of devices are held together.
+fn with_saved_alone(mut fitted: Fitted) -> Fitted {
+    let saved = fitted.report.saved_model;
+    for evaluation in fitted.report.evaluations.iter_mut().filter(|evaluation| evaluation.model != saved) {
+        evaluation.profile = ResponseProfile::new(Duration::ZERO);
+        evaluation.description = Table::new();
+    }
+    fitted
+}
+
 fn joined(one: (Instant, Instant), other: (Instant, Instant)) -> (Instant, Instant) {
     (one.0.min(other.0), one.1.max(other.1))
 }
 
-/// The description of all fitted devices.
-fn bank(fitted: &[Fitted], name: &str, split: Ratio, predicted: PredictedPart) -> Table {
-    let devices = fitted.iter().map(|Fitted { description, report, .. }| {
+/// The description of all fitted devices, which takes theirs.
+fn bank(fitted: &mut [Fitted], name: &str, split: Ratio, predicted: PredictedPart) -> Table {
+    let numbers: Vec<u16> = fitted.iter().map(|one| one.report.device).collect();
+    let title = format!("clones of {} of {name}", counted(fitted.len(), "device"));
+    let devices = fitted.iter_mut().map(|Fitted { description, report, .. }| {
         let validated = report.validated(split, predicted);
         let title = format!("clone of device {} of {name}", report.device);
-        let mut one = completed(description.clone(), &title, validated);
+        let mut one = completed(std::mem::take(description), &title, validated);
         one.remove("schema");
         one.insert("name".to_owned(), report.device.to_string().into());
         Value::Table(one)
     });
-    let numbers = fitted.iter().map(|one| one.report.device);
-    completed(
-        bank_of(numbers, devices),
-        &format!("clones of {} devices of {name}", fitted.len()),
-        "each device: see `validated` there".to_owned(),
-    )
+    completed(bank_of(numbers.into_iter(), devices), &title, "each device: see `validated` there".to_owned())
 }
 
 /// The description of the devices that predicted; `None` if nothing was predicted. A device without a prediction is left out.

@@ -353,6 +353,7 @@ impl Evaluating {
         let predicted = match &mut self.rest {
             Some(predicted) => predicted,
             none => {
+                self.fitted.iter_mut().for_each(Distribution::compact);
                 let mode = arrivals(self.is_open, &self.following);
                 none.insert(Rest::begin(
                     &merged(&self.fitted),
@@ -398,8 +399,9 @@ impl Evaluating {
 
     /// Returns the results when all requests are taken. `None` if there was nothing left to predict.
     pub fn finish(self) -> Option<Evaluated> {
-        let Rest { measured, parts, operation_parts, from, failed_requests, mut predicting, .. } =
+        let Rest { mut measured, parts, operation_parts, from, failed_requests, mut predicting, .. } =
             self.rest?;
+        measured.compact();
         predicting.iter_mut().for_each(Predicting::run_to_the_end);
         let times = measured.response();
         let modelled: Vec<Distribution> =
@@ -572,6 +574,7 @@ impl Predicting {
 
     fn run_to_the_end(&mut self) {
         self.driven.finish(|completion| self.answers.record(completion));
+        self.answers.profile.compact();
     }
 
     fn evaluate(
