@@ -29,6 +29,9 @@ use crate::trace::{TraceOptions, check_read_twice};
 /// Memory that the fits of one pass may hold. Fitting the last of them takes as much again.
 const HELD_BYTES_MAX: u64 = 128 << 20;
 
+/// Memory of the results of a device.
+const RESULT_BYTES: u64 = 160 << 10;
+
 /// Memory of the fit of a device without its requests: tables, and the profiles of the predictions.
 const DEVICE_BYTES: u64 = 4 << 20;
 
@@ -37,6 +40,11 @@ fn held_bytes_of(requests: u64, options: &FitOptions) -> u64 {
     let keeps_requests = options.models.iter().any(|model| model.name == "station");
     let kept = if keeps_requests { requests.min(station::SAMPLE_MAX as u64) } else { 0 };
     DEVICE_BYTES + kept * station::SAMPLE_REQUEST_BYTES as u64
+}
+
+/// Memory that the fits of a pass may hold behind those of so many devices, whose results are held, too.
+fn held_bytes_behind(devices: usize) -> u64 {
+    HELD_BYTES_MAX.saturating_sub(devices as u64 * RESULT_BYTES).max(HELD_BYTES_MAX / 2)
 }
 
 /// Files of a fit to all devices of a trace.
@@ -125,7 +133,7 @@ pub fn fit_several(
         let (mut fits, mut held_bytes): (Vec<DeviceFit>, u64) = (Vec::new(), 0);
         while let Some(number) = numbers.peek().copied() {
             held_bytes += held_bytes_of(surveyed.survey.counts(number).requests, options);
-            if !fits.is_empty() && held_bytes > HELD_BYTES_MAX {
+            if !fits.is_empty() && held_bytes > held_bytes_behind(fitted.len()) {
                 break;
             }
             let about = BTreeMap::from([
@@ -295,5 +303,7 @@ mod tests {
             ..FitOptions::default()
         };
         assert_eq!(held_bytes_of(1_000_000, &tables), DEVICE_BYTES);
+        let behind = [0, 300, 65_535].map(|devices| held_bytes_behind(devices) / DEVICE_BYTES);
+        assert_eq!(behind, [32, 20, 16], "results leave less for the fits, but never less than half");
     }
 }
