@@ -1,4 +1,4 @@
-//! What looks like a limit and is none: a device that slows down, another load, and the pauses of a closed load; and two limits that a
+//! Loads and devices that look like a limit and have none: a device that slows down, another load, and the pauses of a closed load; and two limits that a
 //! load meets in turn.
 
 use seeklab_core::{Completion, Device, Duration, Instant, Operation, Request, Seed, TraceRecord};
