@@ -31,7 +31,7 @@ const LONG_BYTES: f64 = 32_768.0;
 const DISTINCT: f64 = 1.01;
 
 /// Lines of requests and of bytes that are tried together: so many of each, the straightest.
-const TOGETHER: usize = 6;
+const TOGETHER: usize = 4;
 
 /// A limit that a trace shows.
 #[derive(Debug, Clone, Copy)]
@@ -130,8 +130,13 @@ fn best(
     }
     let separate = [of(Limited::Reads)?, of(Limited::Writes)?];
     let explained: f64 = separate.iter().flatten().map(score).sum();
+    // A limit of all under requests of one kind at a time.
+    let is_joint = |joint: &Together| {
+        let is_like = |other: &Found| joint.iter().any(|joint| joint.has_rate_of(other));
+        separate.iter().flatten().flatten().any(is_like)
+    };
     Ok(match joint {
-        Some(joint) if score(&joint) * DISTINCT >= explained => Some(joint),
+        Some(joint) if score(&joint) * DISTINCT >= explained || is_joint(&joint) => Some(joint),
         _ => strongest(separate.into_iter().flatten()),
     })
 }
@@ -165,7 +170,9 @@ fn best_of(
     }
     let single = strongest(found.into_iter().filter(is_new));
     let [mut requests, mut bytes] = match &suspects[..] {
-        [requests, bytes] => [requests, bytes].map(|lines| &lines[..lines.len().min(TOGETHER)]),
+        [requests, bytes] if known.is_empty() => {
+            [requests, bytes].map(|lines| &lines[..lines.len().min(TOGETHER)])
+        }
         _ => return Ok(single),
     };
     let known_suspect = single.as_ref().map(|single| [single[0].calibrated.suspect]);
@@ -219,9 +226,14 @@ fn tried<const N: usize>(
 impl Found {
     /// Returns true if the rate of the other is within 5 % of this limit's rate, for the same operations and unit.
     fn is_near(&self, other: &Self) -> bool {
+        self.of == other.of && self.has_rate_of(other)
+    }
+
+    /// Returns true if the rate of the other is within 5 % of this limit's rate, in the same unit.
+    fn has_rate_of(&self, other: &Self) -> bool {
         const NEAR: f64 = 0.05;
         let [one, another] = [self, other].map(|found| found.calibrated.suspect);
-        self.of == other.of && one.unit == another.unit && (one.rate / another.rate - 1.0).abs() < NEAR
+        one.unit == another.unit && (one.rate / another.rate - 1.0).abs() < NEAR
     }
 }
 

@@ -9,19 +9,20 @@
 //! # Criteria
 //! A limit is found if all of these hold:
 //! 1. [`HELD`] requests at least wait for the bucket.
-//! 2. The bucket explains [`EXPLAINED`] of the excess of their response times over those of others of their [kind](RequestKind): most of
-//!    them have such others ([`CONTRASTED`]). And where both are mixed in time, they take longer by [`LONGER`] of their wait: the pauses
-//!    of a closed load make a bucket that is empty at any time, of which the response times know nothing.
+//! 2. The bucket explains [`EXPLAINED`] of the excess of their response times over those of others of their [kind](RequestKind), or
+//!    of any kind if there are few ([`FREE_OF_KIND`]). And where both are mixed in time, they take longer by [`LONGER`] of their wait,
+//!    unless the bucket explains [`EXPLAINED_WHOLLY`]: the pauses of a closed load make a bucket that is empty at any time, of which the
+//!    response times know nothing.
 //! 3. The limit is obeyed: forgiven tokens are at most [`FORGIVEN`] of the work.
 //! 4. The device beneath is faster: [`FREE`] requests did not wait for the bucket; and the burst is at least
 //!    [`BEYOND`] requests, and twice what is in service at that rate, beyond what a server of that speed would take
 //!    at once.
 //! 5. The limit matters: it explains [`MATTERS`] of the response time of the others, on average.
 //! 6. The limit is steady: between requests that wait, the spread of work less `rate * time` over some number of requests
-//!    is at most [`WANDERS`] times the spread over a [`APART`]th of them. For a device that draws service
-//!    times, the ratio is the square root of [`APART`], 4.
-//! 7. The burst is one number: what is used while requests wait keeps within [`LEVEL`] of it, or within [`PORTION`] requests and half
-//!    of it.
+//!    is at most [`WANDERS`] times the spread over an [`APART`]th of them, or its growth by steps of four
+//!    is not [`GROWS`] times at each. For a device that draws service times, the ratios are their roots, 4 and 2.
+//! 7. The burst is one number: what is used while requests wait keeps within [`LEVEL`] of it, or within [`PORTION`] requests and
+//!    [`PORTION_SHARE`] of it.
 //!
 //! Limiters with several queues, or that release requests in portions, let single requests wait for other times than the bucket
 //! does. If the bucket is sharp, its burst to [`LEVEL_SHARP`] and its rate to [`RATE_SHARP`] over [`HELD_SHARP`] held requests, and the mean wait is at least [`MATTERS_SHARP`]
@@ -55,9 +56,13 @@ const FREE: usize = 64;
 /// Requests of a burst, beyond twice those in service, at least.
 const BEYOND: f64 = 4.0;
 
-/// Requests of a kind that do not wait, for those of it that wait to have a contrast; and share of those that have one, at least.
+/// Requests of a kind that do not wait, for those of it that wait to be compared with them alone.
 const FREE_OF_KIND: usize = 16;
-const CONTRASTED: f64 = 0.5;
+
+/// Share of the waiting from which on a bucket explains it wholly: chance does not, and a device that is slower than what the burst
+/// lets through makes all requests of a time slow.
+const EXPLAINED_WHOLLY: f64 = 0.9;
+
 /// Requests that are one time, requests of a kind in it that wait and that do not, at least, and requests that wait, at least, for
 /// these to be compared; and by how much of their wait the former must take longer.
 const NEARBY: usize = 256;
@@ -74,8 +79,9 @@ const APART: usize = 16;
 const PAIRS: usize = 256;
 const NEARLY: usize = 8;
 
-/// Spread over a lag by that over a [`APART`]th of it, at most.
+/// Spread over a lag by that over an [`APART`]th of it, at most, or growth from there to a quarter of the lag and on to the lag.
 const WANDERS: f64 = 2.0;
+const GROWS: f64 = 1.5;
 
 /// Mean wait by the response elsewhere.
 const MATTERS: f64 = 0.25;
@@ -92,6 +98,7 @@ const FORGIVEN_SHARP: f64 = 0.1;
 /// Width of the interval of the burst, by the burst, at most; and in requests, where limiters release them in portions.
 const LEVEL: f64 = 0.2;
 const PORTION: f64 = 64.0;
+const PORTION_SHARE: f64 = 0.25;
 
 /// A token bucket; units as those of the traffic.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -234,11 +241,10 @@ pub(super) fn evidence<const N: usize>(traffic: &Traffic, calibration: &Calibrat
     }
     let frees = free.len();
     let elsewhere = if free.is_empty() { 0.0 } else { quantile(&mut free, 0.25) };
-    let held: usize = kinds.values().map(|kind| kind.held.len()).sum();
-    let (mut unheld, mut excess, mut explained, mut contrasted) = (0.0, 0.0, 0.0, 0);
-    for kind in kinds.values_mut().filter(|kind| kind.free.len() >= FREE_OF_KIND) {
-        let elsewhere = quantile(&mut kind.free, 0.25);
-        contrasted += kind.held.len();
+    let (mut unheld, mut excess, mut explained) = (0.0, 0.0, 0.0);
+    for kind in kinds.values_mut() {
+        let has_others = kind.free.len() >= FREE_OF_KIND;
+        let elsewhere = if has_others { quantile(&mut kind.free, 0.25) } else { elsewhere };
         unheld += elsewhere * kind.held.len() as f64;
         for (wait, response) in &kind.held {
             let beyond = (response - elsewhere).max(0.0);
@@ -248,14 +254,13 @@ pub(super) fn evidence<const N: usize>(traffic: &Traffic, calibration: &Calibrat
     }
     let share = if excess > 0.0 { explained / excess } else { 0.0 };
     let wait = explained / unheld.max(1.0);
-    let is_contrasted =
-        contrasted as f64 >= CONTRASTED * held as f64 && is_longer_nearby(traffic, passage) != Some(false);
+    let is_longer = share >= EXPLAINED_WHOLLY || is_longer_nearby(traffic, passage) != Some(false);
     let is_held_by = |bucket: usize| {
         let Calibrated { suspect, rates: [slow, fast], bursts: [low, high] } = buckets[bucket];
         let cost_mean = traffic.costs_mean[suspect.unit as usize];
         let held = passage.waiting[bucket];
         let in_service = suspect.rate * elsewhere;
-        let portion = (PORTION * cost_mean).min(0.5 * suspect.burst);
+        let portion = (PORTION * cost_mean).min(PORTION_SHARE * suspect.burst);
         let is_level = high - low <= portion.max(LEVEL * suspect.burst);
         let is_sharp = held >= HELD_SHARP
             && fast - slow <= RATE_SHARP * suspect.rate
@@ -270,7 +275,7 @@ pub(super) fn evidence<const N: usize>(traffic: &Traffic, calibration: &Calibrat
             && (is_sharp && is_obeyed(EXPLAINED_SHARP, FORGIVEN_SHARP) && is_steady != Some(false)
                 || is_level && is_obeyed(EXPLAINED, FORGIVEN) && is_steady == Some(true))
     };
-    let is_found = frees >= FREE && wait >= MATTERS && is_contrasted && (0..N).all(is_held_by);
+    let is_found = frees >= FREE && wait >= MATTERS && is_longer && (0..N).all(is_held_by);
     let score = explained - (excess - explained);
     passage.waiting.map(|held| Evidence { held, explained: share, score, is_found })
 }
@@ -321,7 +326,11 @@ fn is_steady(levels: &[Vec<Held>], cost_mean: f64) -> Option<bool> {
     let far = spread(levels, lag)?;
     // Where requests go in portions, a lag of whole portions misses what they are apart.
     let near = (0..4).filter_map(|less| spread(levels, lag / APART - less));
-    Some(far <= WANDERS * near.fold(0.5 * cost_mean, f64::max))
+    let near = near.fold(0.5 * cost_mean, f64::max);
+    // What is in service of a slow device moves the level from one time to the next: that is no growth at every lag.
+    let grows = |middle: f64| far > GROWS * middle && middle > GROWS * near;
+    let grows = spread(levels, lag / 4).is_none_or(grows);
+    Some(far <= WANDERS * near || !grows)
 }
 
 /// The median by which differences over a lag miss their median: a few times at which the bucket was wrongly empty do not count.

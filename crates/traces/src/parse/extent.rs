@@ -97,7 +97,8 @@ impl Blocks {
 }
 
 /// The error of the byte offset `bytes`, which lies within a block of `block_size` bytes. The field `field` holds it as
-/// `text`. The hint states the largest power of two that divides the offset.
+/// `text`. The hint states a power of two that divides the offset: of blocks beyond the usual 512 bytes those, as later rows may
+/// need them.
 #[cold]
 pub(crate) fn unaligned(
     field: impl Into<Cow<'static, str>>,
@@ -105,8 +106,8 @@ pub(crate) fn unaligned(
     bytes: u128,
     block_size: u64,
 ) -> Box<Problem> {
-    let smaller = bytes & bytes.wrapping_neg();
-    let problem = format!("a multiple of the block size of {block_size} bytes is allowed");
+    let smaller = (bytes & bytes.wrapping_neg()).min(512);
+    let problem = format!("an address at a multiple of the block size of {block_size} bytes is allowed");
     Problem::new(field, text, problem)
         .hint(format!("read the trace in smaller blocks: `--block-size {smaller}B` divides this offset"))
 }
@@ -148,8 +149,10 @@ mod tests {
         let names = ["offset", "size"];
         assert_eq!(Blocks::of(512).byte_extent(names, b"1024", b"513").unwrap(), (2, 2));
         let problem = Blocks::of(512).byte_extent(names, b"100", b"512").unwrap_err();
-        assert!(problem.to_string().contains("offset is `100`: a multiple"), "{problem}");
+        assert!(problem.to_string().contains("offset is `100`: an address at a multiple"), "{problem}");
         assert!(problem.hint.unwrap().contains("`--block-size 4B` divides"), "100 is a multiple of 4");
+        let hint = Blocks::of(4096).byte_extent(names, b"2048", b"512").unwrap_err().hint.unwrap();
+        assert!(hint.contains("`--block-size 512B` divides"), "{hint}");
         assert_eq!(Blocks::of(4096).sector_extent(names, b"8", b"1").unwrap(), (1, 1));
         assert!(Blocks::of(4096).sector_extent(names, b"9", b"1").is_err());
         assert!(Blocks::of(512).sector_extent(names, b"36028797018963968", b"1").is_err());

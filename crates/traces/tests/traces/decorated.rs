@@ -179,7 +179,11 @@ fn unit_of_spc_addresses_is_an_option() {
         let options = ReadOptions { block_size: Some(ByteSize::from_bytes(4096)), ..ReadOptions::default() };
         open(text, &options).find_map(Result::err).unwrap()
     };
-    assert!(error.to_string().contains("line 2: lba is `3`: a multiple of the block size of 4096 bytes"));
+    assert!(
+        error
+            .to_string()
+            .contains("line 2: lba is `3`: an address at a multiple of the block size of 4096 bytes")
+    );
     assert_eq!(
         error.hint(),
         Some("read the trace in smaller blocks: `--block-size 512B` divides this offset")

@@ -5,7 +5,7 @@ use seeklab_core::{Completion, Device, Duration, Instant, Operation, Request, Se
 use seeklab_devices::layer::Limit;
 use seeklab_devices::limit::{Buckets, Limited};
 
-use super::{device, fast, found, near, of_bytes, of_requests};
+use super::{Mix, Phase, device, fast, found, near, of_bytes, of_requests, record};
 
 /// Drives a device by a closed load of one request at a time, which begins at some time.
 fn closed(
@@ -92,6 +92,52 @@ fn pauses_of_a_load_are_no_second_limit() {
     let [bucket] = &layer.requests[..] else { panic!("{layer:?}") };
     near(bucket.rate.as_per_s(), 200.0, 0.005, "rate");
     near(bucket.burst as f64, 400.0, 0.02, "burst");
+}
+
+#[test]
+fn limit_is_found_where_each_kind_of_request_always_waits_for_it() {
+    use Operation::{Read, Write};
+    // So many requests of one kind after so many of another: operation, blocks, and true if they are sequential.
+    let kinds = [(Read, 8, false), (Write, 8, false), (Read, 128, false), (Read, 8, true)];
+    let server =
+        "kind = \"exponential\"\ncapacity_blocks = 10000000\nblock_size = \"512B\"\nservice_time = \"0.2ms\"";
+    for (place, second) in kinds.into_iter().enumerate() {
+        for first in kinds.into_iter().skip(place + 1) {
+            for [first, second] in [[first, second], [second, first]] {
+                let buckets = Buckets { requests: vec![of_requests(1_000.0, 3_000)], bytes: Vec::new() };
+                let mut volume = Limit::new(device(server), Limited::All, buckets);
+                let requests = |(op, blocks, is_sequential): (Operation, u32, bool)| {
+                    let mut stream = Seed(7).stream("places");
+                    move |id: u64| {
+                        let lbn =
+                            if is_sequential { u64::from(blocks) * id } else { stream.below(9_000_000) };
+                        Request::new(id, op, lbn, blocks)
+                    }
+                };
+                let mut records = closed(&mut volume, Instant::ZERO, 4_500, NO_PAUSE, requests(first));
+                records.extend(closed(&mut volume, end(&records), 20_000, NO_PAUSE, requests(second)));
+                let found = found(&records);
+                let [layer] = &found[..] else { panic!("{first:?}, {second:?}: {} layers", found.len()) };
+                let ([bucket], []) = (&layer.requests[..], &layer.bytes[..]) else { panic!("{layer:?}") };
+                assert_eq!(layer.of, Limited::All, "{first:?}, {second:?}");
+                near(bucket.rate.as_per_s(), 1_000.0, 0.005, "rate");
+                near(bucket.burst as f64, 3_000.0, 0.02, "burst");
+            }
+        }
+    }
+}
+
+#[test]
+fn small_burst_is_found_under_many_kinds_of_requests() {
+    // A tenth of a second, so that few of each kind are free.
+    let buckets = Buckets { requests: vec![of_requests(1_000.0, 100)], bytes: Vec::new() };
+    let mix = Mix { reads: 0.5, blocks: &[8, 32, 128, 512] };
+    let records = record(&mut Limit::new(fast(), Limited::All, buckets), &[Phase::Closed(40, 32)], mix, 3);
+    let found = found(&records);
+    let [layer] = &found[..] else { panic!("{} layers", found.len()) };
+    let ([bucket], []) = (&layer.requests[..], &layer.bytes[..]) else { panic!("{layer:?}") };
+    near(bucket.rate.as_per_s(), 1_000.0, 0.005, "rate");
+    near(bucket.burst as f64, 100.0, 0.05, "burst");
 }
 
 #[test]
