@@ -283,7 +283,7 @@ pub(super) fn evidence<const N: usize>(traffic: &Traffic, calibration: &Calibrat
 /// Requests of a kind.
 #[derive(Debug, Default)]
 struct Kind {
-    /// Those that waited: wait, and response time.
+    /// Waits and response times of the requests that waited.
     held: Vec<(f64, f64)>,
     /// Response times of the others.
     free: Vec<f64>,
