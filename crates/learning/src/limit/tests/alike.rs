@@ -28,6 +28,30 @@ fn closed(
     completions.iter().map(TraceRecord::from).collect()
 }
 
+/// Drives a device by requests at given times, each the time after the one before; its answers in order of arrival.
+fn open(
+    device: &mut dyn Device,
+    count: u64,
+    mut next: impl FnMut(u64, Instant) -> (Duration, Request),
+) -> Vec<TraceRecord> {
+    let mut completions: Vec<Completion> = Vec::new();
+    let mut arrival = Instant::ZERO;
+    for id in 0..count {
+        let (gap, request) = next(id, arrival);
+        arrival += gap;
+        while let Some(event) = device.next_event().filter(|event| *event < arrival) {
+            device.poll(event, &mut completions);
+        }
+        device.submit(arrival, request).unwrap();
+    }
+    while let Some(event) = device.next_event() {
+        device.poll(event, &mut completions);
+    }
+    let mut records: Vec<TraceRecord> = completions.iter().map(TraceRecord::from).collect();
+    records.sort_by_key(|record| record.arrival);
+    records
+}
+
 fn end(records: &[TraceRecord]) -> Instant {
     records.last().unwrap().completion.unwrap()
 }
@@ -103,7 +127,9 @@ fn limit_is_found_where_each_kind_of_request_always_waits_for_it() {
         "kind = \"exponential\"\ncapacity_blocks = 10000000\nblock_size = \"512B\"\nservice_time = \"0.2ms\"";
     for (place, second) in kinds.into_iter().enumerate() {
         for first in kinds.into_iter().skip(place + 1) {
-            for [first, second] in [[first, second], [second, first]] {
+            for (count, [first, second]) in
+                [(4_500, [first, second]), (4_500, [second, first]), (20_000, [first, second])]
+            {
                 let buckets = Buckets { requests: vec![of_requests(1_000.0, 3_000)], bytes: Vec::new() };
                 let mut volume = Limit::new(device(server), Limited::All, buckets);
                 let requests = |(op, blocks, is_sequential): (Operation, u32, bool)| {
@@ -114,7 +140,7 @@ fn limit_is_found_where_each_kind_of_request_always_waits_for_it() {
                         Request::new(id, op, lbn, blocks)
                     }
                 };
-                let mut records = closed(&mut volume, Instant::ZERO, 4_500, NO_PAUSE, requests(first));
+                let mut records = closed(&mut volume, Instant::ZERO, count, NO_PAUSE, requests(first));
                 records.extend(closed(&mut volume, end(&records), 20_000, NO_PAUSE, requests(second)));
                 let found = found(&records);
                 let [layer] = &found[..] else { panic!("{first:?}, {second:?}: {} layers", found.len()) };
@@ -147,22 +173,12 @@ fn limits_of_requests_and_of_bytes_are_found_where_the_load_always_meets_one() {
         Buckets { requests: vec![of_requests(900.0, 3_000)], bytes: vec![of_bytes("40MB/s", 90_000_000)] };
     let mut volume = Limit::new(fast(), Limited::All, buckets);
     let mut stream = Seed(5).stream("arrivals");
-    let mut completions: Vec<Completion> = Vec::new();
-    let mut arrival = Instant::ZERO;
-    for id in 0..60_000 {
-        arrival += stream.exponential(Duration::from_us(667));
+    let records = open(&mut volume, 60_000, |id, _| {
         let lengths = if id / 6_000 % 2 == 1 { [64, 256] } else { [8, 16] };
         let blocks = lengths[stream.below(2) as usize];
-        while let Some(event) = volume.next_event().filter(|event| *event < arrival) {
-            volume.poll(event, &mut completions);
-        }
-        volume.submit(arrival, Request::new(id, Operation::Read, stream.below(9_000_000), blocks)).unwrap();
-    }
-    while let Some(event) = volume.next_event() {
-        volume.poll(event, &mut completions);
-    }
-    let mut records: Vec<TraceRecord> = completions.iter().map(TraceRecord::from).collect();
-    records.sort_by_key(|record| record.arrival);
+        let gap = stream.exponential(Duration::from_us(667));
+        (gap, Request::new(id, Operation::Read, stream.below(9_000_000), blocks))
+    });
     let found = found(&records);
     let [layer] = &found[..] else { panic!("{} layers", found.len()) };
     let ([requests], [bytes]) = (&layer.requests[..], &layer.bytes[..]) else { panic!("{layer:?}") };
@@ -170,4 +186,27 @@ fn limits_of_requests_and_of_bytes_are_found_where_the_load_always_meets_one() {
     near(requests.burst as f64, 3_000.0, 0.02, "burst of requests");
     near(bytes.rate.as_bytes_per_s() as f64, 40e6, 0.005, "rate of bytes");
     near(bytes.burst.as_bytes() as f64, 90e6, 0.02, "burst of bytes");
+}
+
+#[test]
+fn limit_slightly_below_a_slow_device_is_found() {
+    // What has passed a burst waits in the device, so that the level differs from one time to the next.
+    let buckets = Buckets { requests: vec![of_requests(90.0, 90)], bytes: Vec::new() };
+    let server =
+        "kind = \"exponential\"\ncapacity_blocks = 10000000\nblock_size = \"512B\"\nservice_time = \"9ms\"";
+    let mut volume = Limit::new(device(server), Limited::All, buckets);
+    let mut stream = Seed(1).stream("arrivals");
+    let records = open(&mut volume, 30_000, |id, now| {
+        let per_s = 60.0 * (0.8 * ((now - Instant::ZERO).as_s() / 6.0).sin()).exp();
+        let blocks = if stream.chance(0.5) { 8 } else { 128 };
+        let op = if stream.chance(0.7) { Operation::Read } else { Operation::Write };
+        let gap = stream.exponential(Duration::from_ns_f64(1e9 / per_s));
+        (gap, Request::new(id, op, stream.below(9_000_000), blocks))
+    });
+    let found = found(&records);
+    let [layer] = &found[..] else { panic!("{} layers", found.len()) };
+    let ([bucket], []) = (&layer.requests[..], &layer.bytes[..]) else { panic!("{layer:?}") };
+    assert_eq!(layer.of, Limited::All);
+    near(bucket.rate.as_per_s(), 90.0, 0.005, "rate");
+    near(bucket.burst as f64, 90.0, 0.05, "burst");
 }
