@@ -56,7 +56,7 @@ TRACES = [
       for drive in ("dec_rz26", "hp_c2247a", "hp_c2490a")),
     ("YCSB on RocksDB, Optane", "opencas-ycsb-rocksdb-optane/sample_trace.octf.tar.xz", []),
     ("pgbench, ext4 on a loop device", "pgbench-loop/pgbench.ftrace.zst", []),
-    ("… `--warm-up auto`", "pgbench-loop/pgbench.ftrace.zst", ["--warm-up", "auto"]),
+    ("… `--warm-up none`", "pgbench-loop/pgbench.ftrace.zst", ["--warm-up", "none"]),
     ("hplajw, disk 0", "hpl-srt-ajw/ajw.1week.srt.zst", ["--device", "0"]),
     ("hplajw, disk 1", "hpl-srt-ajw/ajw.1week.srt.zst", ["--device", "1"]),
     ("Windows 11 boot", "wpa-win11-boot/diskio.part1.csv.zst", []),

@@ -13,6 +13,7 @@ pub struct Survey {
     /// Counts for each device.
     devices: BTreeMap<u16, DeviceCounts>,
     settling: BTreeMap<u16, Settling>,
+    is_from_issue: bool,
     /// Requests that the recorder itself made.
     pub recorder_requests: u64,
 }
@@ -45,6 +46,11 @@ impl DeviceCounts {
 }
 
 impl Survey {
+    /// Nothing so far. Response times are from the issue of a request, if that is wanted and known, or from its arrival.
+    pub fn new(is_from_issue: bool) -> Self {
+        Self { is_from_issue, ..Self::default() }
+    }
+
     /// Takes requests of one device in, at least one, which come behind so many rows.
     ///
     /// # Errors
@@ -92,7 +98,7 @@ impl Survey {
         if kept < before {
             self.settling.values_mut().for_each(|settling| settling.limit(kept));
         }
-        self.settling.insert(device, Settling::new(kept));
+        self.settling.insert(device, Settling::new(kept, self.is_from_issue));
     }
 
     /// Returns the counts for a device.

@@ -5,23 +5,28 @@
 //!                                                                    └▶ Settled: a fit to what comes after it
 //! ```
 //! # Method
-//! Response times are compared by their logarithms, each with the mean of its class: operation, length, queue length and seek distance,
-//! each by doublings. So most changes of the load are none of the device. Of the times at which the warm-up may end, up to the half, the marginal standard error rule \[White97\] chooses the one after
+//! Response times are compared by their logarithms, each with the mean of its class: operation, force unit access, place (a sixteenth of
+//! the addresses), and by doublings length, queue length and seek distance. So most changes of the load are none of the device. Of the times at
+//! which the warm-up may end, up to the half, the marginal standard error rule \[White97\] chooses the one after
 //! which the standard error of the mean of the rest, by batches, is least.
+//!
+//! A limit or a full buffer makes a device slow by what it was given before. So a stretch of the rest, as long as the warm-up, must have
+//! been given as many requests, bytes and written bytes, and be faster all the same.
 //!
 //! # Scope and limits
 //! Only a slow start is a warm-up: cold caches, or a machine that is still busy with something else. A fast one is
-//! the property of a device: credits of a limit, an empty buffer. A slow start can be such a property, too: a buffer that is full at
-//! first, a limit, slow places, or a load that changes within a class. Only the user can tell.
+//! the property of a device: credits of a limit, an empty buffer. Work that began before the trace is part of a warm-up, as is a
+//! load that changes within a class.
 //!
 //! # References
 //! \[White97\]: K. P. White, An effective truncation heuristic for bias reduction in simulation output, Simulation 69(6), 1997.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use seeklab_core::{ByteSize, Duration, Instant, Operation, TraceRecord};
 use seeklab_devices::table::Classes;
-use seeklab_devices::table::parts::{Class, distance, place};
+use seeklab_devices::table::parts::{Class, Distance, distance, place};
 use toml::Table;
 
 use crate::backlog::Backlog;
@@ -35,8 +40,8 @@ const BINS: usize = 128;
 /// Requests of a bin that are compared, at most.
 const KEPT: usize = 1_024;
 
-/// Requests that are kept of all devices of a trace, at most: 16 MiB of them. So a bin of each of up to 32 devices has `KEPT`.
-const KEPT_OF_ALL: usize = 32 * BINS * KEPT;
+/// Requests that are kept of all devices of a trace, at most: 24 MiB of them. So a bin of each of up to 16 devices has `KEPT`.
+const KEPT_OF_ALL: usize = 16 * BINS * KEPT;
 
 /// Requests by which the queue length is known again after others were skipped.
 const QUEUE_REQUESTS: u32 = 64;
@@ -51,14 +56,23 @@ const COMPARED_MIN: f64 = 100.0;
 /// Ratio of response times during and after a warm-up, at least: the geometric mean over the operations.
 const SLOWER_MIN: f64 = 1.25;
 
+/// Ratio of response times of each operation, at least.
+const EACH_SLOWER_MIN: f64 = 1.1;
+
 /// Squared standard error of the mean without the warm-up, at most, as a share of that with it.
 const ERROR_SHARE_MAX: f64 = 0.8;
+
+/// Load of a stretch after a warm-up, at least, as a share of the load in the warm-up: less by no more than chance.
+const LOAD_SHARE_MIN: f64 = 0.95;
 
 /// The classes of requests that are compared with each other.
 const CLASSES: Classes = Classes { lengths_per_octave: 1, queues_per_octave: 1, distances_per_octave: 1 };
 
-/// Bits of a compared time: 256 steps for each doubling.
-const TIME_BITS: u32 = 14;
+/// Places of a device that are compared each with itself.
+const PLACES: f32 = 16.0;
+
+/// Requests that one may continue: sequential streams that take turns.
+const CONTINUED: usize = 32;
 
 /// Steps of a compared time for each doubling.
 const STEPS: f32 = 256.0;
@@ -76,11 +90,12 @@ pub struct WarmUp {
 /// Requests of one device by which a warm-up is found, taken in order of arrival.
 #[derive(Debug, Clone)]
 pub(crate) struct Settling {
+    is_from_issue: bool,
     begin: Option<Instant>,
     bin_ns: u64,
     bins: Vec<Bin>,
     backlog: Backlog,
-    before: Option<(u64, u64)>,
+    before: Before,
     /// Requests still to come until the queue length is known.
     queue_unknown: u32,
     /// Requests that a bin keeps, at most.
@@ -94,14 +109,15 @@ pub(crate) fn kept_of_each(devices: usize) -> usize {
 }
 
 impl Settling {
-    /// Nothing so far. A bin keeps at most `kept_max` requests.
-    pub(crate) fn new(kept_max: usize) -> Self {
+    /// Nothing so far. A bin keeps at most `kept_max` requests. Their times are from the issue, if that is wanted and known, or from the arrival.
+    pub(crate) fn new(kept_max: usize, is_from_issue: bool) -> Self {
         Self {
+            is_from_issue,
             begin: None,
             bin_ns: 1,
             bins: vec![Bin::default(); BINS],
             backlog: Backlog::default(),
-            before: None,
+            before: Before::default(),
             queue_unknown: 0,
             kept_max,
         }
@@ -127,7 +143,7 @@ impl Settling {
             self.widen();
         }
         let bin = &mut self.bins[(since_ns / self.bin_ns) as usize];
-        bin.requests += 1;
+        bin.load.add(record);
         if bin.kept.len() >= self.kept_max {
             self.queue_unknown = QUEUE_REQUESTS;
             return;
@@ -137,17 +153,14 @@ impl Settling {
         }
         let queue_length = self.backlog.at(record.arrival);
         self.backlog.push(completion);
-        let addresses = record.op.addresses_blocks();
-        let distance = distance(record.lbn, addresses, self.before);
-        if addresses {
-            self.before = Some((record.lbn, record.lbn.saturating_add(u64::from(record.blocks))));
-        }
+        let distance = self.before.distance(record);
         if self.queue_unknown > 0 {
             self.queue_unknown -= 1;
         } else if record.status.is_success() {
-            let begin = record.issue.unwrap_or(record.arrival);
+            let begin = record.issue.filter(|_| self.is_from_issue).unwrap_or(record.arrival);
             let time = completion.saturating_since(begin);
-            bin.kept.push(packed(record.op, CLASSES.of(record.blocks, queue_length, distance), time));
+            let class = CLASSES.of(record.blocks, queue_length, distance);
+            bin.kept.push(Kept::new(record, class, time));
         }
     }
 
@@ -168,7 +181,8 @@ impl Settling {
         if count < BINS_MIN {
             return None;
         }
-        let operations = compared(&self.bins[..count]);
+        let bins = &self.bins[..count];
+        let operations = compared(bins);
         // The squared standard errors over all operations, of each end.
         let mut errors = vec![0.0; count / 2 + 1];
         for (_, bins) in &operations {
@@ -179,28 +193,120 @@ impl Settling {
             }
         }
         let (end, error) = errors.iter().enumerate().min_by(|one, other| one.1.total_cmp(other.1))?;
-        let mut slower = Vec::with_capacity(operations.len());
-        for (op, bins) in &operations {
-            if let (Some(during), Some(after)) = (mean(&bins[..end]), mean(&bins[end..])) {
-                slower.push((*op, (during - after) * f64::from(STEPS).recip()));
-            }
-        }
-        let doublings = slower.iter().map(|(_, doublings)| doublings).sum::<f64>() / slower.len() as f64;
-        let is_slower =
-            doublings >= SLOWER_MIN.log2() && slower.iter().all(|(_, doublings)| *doublings > 0.0);
-        (is_slower && *error <= ERROR_SHARE_MAX).then(|| WarmUp {
+        let slower = doublings_between(&operations, 0..end, end..count);
+        let starts_slow = are_slower(&slower) && slower.iter().all(|(_, of)| *of >= EACH_SLOWER_MIN.log2());
+        // As much was given later, in as long a time, and took less.
+        let given = load(&bins[..end]);
+        let is_matched = |later: Range<usize>| {
+            load(&bins[later.clone()]).is_at_least(given)
+                && are_slower(&doublings_between(&operations, 0..end, later))
+        };
+        let is_faster_later = (end..=count - end).any(|start| is_matched(start..start + end));
+        (starts_slow && is_faster_later && *error <= ERROR_SHARE_MAX).then(|| WarmUp {
             end: begin + Duration::from_ns(self.bin_ns * end as u64),
             slower: slower.into_iter().map(|(op, doublings)| (op, doublings.exp2())).collect(),
         })
     }
 }
 
+/// Requests that came last.
+#[derive(Debug, Clone)]
+struct Before {
+    last: Option<(u64, u64)>,
+    ends: [u64; CONTINUED],
+    next: usize,
+}
+
+impl Default for Before {
+    fn default() -> Self {
+        Self { last: None, ends: [u64::MAX; CONTINUED], next: 0 }
+    }
+}
+
+impl Before {
+    /// The distance of the next request: from the last, unless it continues another.
+    fn distance(&mut self, record: &TraceRecord) -> Distance {
+        let addresses = record.op.addresses_blocks();
+        let distance = match addresses && self.ends.contains(&record.lbn) {
+            true => Distance::Sequential,
+            false => distance(record.lbn, addresses, self.last),
+        };
+        if addresses {
+            let end = record.lbn.saturating_add(u64::from(record.blocks));
+            self.last = Some((record.lbn, end));
+            self.ends[self.next] = end;
+            self.next = (self.next + 1) % CONTINUED;
+        }
+        distance
+    }
+}
+
+/// Load of a device in some time.
+#[derive(Debug, Clone, Copy, Default)]
+struct Load {
+    requests: u64,
+    blocks: u64,
+    written: u64,
+}
+
+impl Load {
+    fn add(&mut self, record: &TraceRecord) {
+        let blocks = if record.op.addresses_blocks() { u64::from(record.blocks) } else { 0 };
+        self.requests += 1;
+        self.blocks = self.blocks.saturating_add(blocks);
+        if record.op == Operation::Write {
+            self.written = self.written.saturating_add(blocks);
+        }
+    }
+
+    fn joined(self, other: Self) -> Self {
+        Self {
+            requests: self.requests + other.requests,
+            blocks: self.blocks.saturating_add(other.blocks),
+            written: self.written.saturating_add(other.written),
+        }
+    }
+
+    /// True if it is as much as another, or less by no more than chance.
+    fn is_at_least(self, other: Self) -> bool {
+        let of = |load: Self| [load.requests, load.blocks, load.written];
+        of(self).iter().zip(of(other)).all(|(here, there)| *here as f64 >= LOAD_SHARE_MIN * there as f64)
+    }
+}
+
+/// A request that is compared.
+#[derive(Debug, Clone, Copy)]
+struct Kept {
+    /// Operation, force unit access, length, queue length and distance.
+    class: u32,
+    /// Its address, where the operation has one.
+    lbn: f32,
+    /// Logarithm of its time, in steps.
+    time: u16,
+}
+
+impl Kept {
+    fn new(record: &TraceRecord, class: Class, time: Duration) -> Self {
+        let counts = CLASSES.counts();
+        let kind = 2 * record.op as u32 + u32::from(record.fua);
+        Self {
+            class: kind * counts.iter().product::<u32>() + place(counts, class) as u32,
+            lbn: if record.op.addresses_blocks() { record.lbn as f32 } else { 0.0 },
+            time: (STEPS * (time.as_ns().max(1) as f32).log2()) as u16,
+        }
+    }
+
+    fn operation(self) -> usize {
+        (self.class / CLASSES.counts().iter().product::<u32>() / 2) as usize
+    }
+}
+
 /// Requests of some time.
 #[derive(Debug, Clone, Default)]
 struct Bin {
-    requests: u64,
-    /// Class and time of those that are compared, which stand for the others.
-    kept: Vec<u32>,
+    load: Load,
+    /// Requests that are compared, which stand for the others.
+    kept: Vec<Kept>,
 }
 
 impl Bin {
@@ -224,13 +330,18 @@ impl Bin {
             }
         }
         self.kept.append(&mut next.kept);
-        Self { requests: self.requests + next.requests, kept: self.kept }
+        Self { load: self.load.joined(next.load), kept: self.kept }
     }
 
     /// Number of requests for which one that is kept stands.
     fn weight(&self) -> f64 {
-        self.requests as f64 / self.kept.len().max(1) as f64
+        self.load.requests as f64 / self.kept.len().max(1) as f64
     }
+}
+
+/// Load of the device in several bins.
+fn load(bins: &[Bin]) -> Load {
+    bins.iter().fold(Load::default(), |sum, bin| sum.joined(bin.load))
 }
 
 /// Number and sum of compared times.
@@ -247,40 +358,52 @@ impl Sum {
     }
 }
 
-/// The class of a request and its time.
-fn packed(op: Operation, class: Class, time: Duration) -> u32 {
-    let counts = CLASSES.counts();
-    let classes: u32 = counts.iter().product();
-    let class = op as u32 * classes + place(counts, class) as u32;
-    let steps = (STEPS * (time.as_ns().max(1) as f32).log2()) as u32;
-    class << TIME_BITS | steps.min((1 << TIME_BITS) - 1)
-}
-
 /// For each operation that is compared, the times of each bin, less the means of their classes.
 fn compared(bins: &[Bin]) -> Vec<(Operation, Vec<Sum>)> {
-    let mut classes: BTreeMap<u32, Sum> = BTreeMap::new();
-    let class_and_time = |packed: u32| (packed >> TIME_BITS, f64::from(packed & ((1 << TIME_BITS) - 1)));
+    let all = || bins.iter().flat_map(|bin| &bin.kept).map(|kept| kept.lbn);
+    let (least, most) = all().fold((f32::MAX, 0.0_f32), |(least, most), lbn| (least.min(lbn), most.max(lbn)));
+    let part = (most - least).max(1.0) / PLACES;
+    let class_of = |kept: &Kept| (kept.class, ((kept.lbn - least) / part) as u8);
+    let mut classes: BTreeMap<(u32, u8), Sum> = BTreeMap::new();
     for bin in bins {
         let weight = bin.weight();
-        for (class, time) in bin.kept.iter().map(|packed| class_and_time(*packed)) {
-            classes.entry(class).or_default().add(time, weight);
+        for kept in &bin.kept {
+            classes.entry(class_of(kept)).or_default().add(f64::from(kept.time), weight);
         }
     }
-    let per_operation: u32 = CLASSES.counts().iter().product();
     let mut operations: Vec<(Operation, Vec<Sum>)> =
         Operation::ALL.into_iter().map(|op| (op, vec![Sum::default(); bins.len()])).collect();
     for (index, bin) in bins.iter().enumerate() {
         let weight = bin.weight();
-        for (class, time) in bin.kept.iter().map(|packed| class_and_time(*packed)) {
-            let of_class = classes[&class];
-            let sum = &mut operations[(class / per_operation) as usize].1[index];
-            sum.add(time - of_class.sum / of_class.count, weight);
+        for kept in &bin.kept {
+            let of_class = classes[&class_of(kept)];
+            let sum = &mut operations[kept.operation()].1[index];
+            sum.add(f64::from(kept.time) - of_class.sum / of_class.count, weight);
         }
     }
     let count = |bins: &[Sum]| bins.iter().map(|bin| bin.count).sum::<f64>();
     let all: f64 = operations.iter().map(|(_, bins)| count(bins)).sum();
     operations.retain(|(_, bins)| count(bins) >= (COMPARED_SHARE * all).max(COMPARED_MIN));
     operations
+}
+
+/// Doublings by which times of each operation are longer in some bins than in others; without operations that have none in either.
+fn doublings_between(
+    operations: &[(Operation, Vec<Sum>)],
+    during: Range<usize>,
+    after: Range<usize>,
+) -> Vec<(Operation, f64)> {
+    let of = |(op, bins): &(Operation, Vec<Sum>)| {
+        let (during, after) = (mean(&bins[during.clone()])?, mean(&bins[after.clone()])?);
+        Some((*op, (during - after) / f64::from(STEPS)))
+    };
+    operations.iter().filter_map(of).collect()
+}
+
+/// True if operations are slower on average, by what makes a warm-up.
+fn are_slower(slower: &[(Operation, f64)]) -> bool {
+    let doublings = slower.iter().map(|(_, doublings)| doublings).sum::<f64>() / slower.len() as f64;
+    doublings >= SLOWER_MIN.log2()
 }
 
 /// The mean of several bins; `None` without requests.
@@ -356,7 +479,7 @@ mod tests {
     /// Requests one at a time for 1,000 s, half of them writes, of which `times` gives the response time in us by its
     /// number of a second, a factor between 0.5 and 1.5, and whether it is a write.
     fn settling(times: impl Fn(u64, f64, bool) -> f64) -> Settling {
-        let (mut settling, mut stream) = (Settling::new(KEPT), Seed(3).stream("requests"));
+        let (mut settling, mut stream) = (Settling::new(KEPT, true), Seed(3).stream("requests"));
         for second in 0..1_000 {
             for index in 0..10 {
                 let is_write = stream.chance(0.5);
@@ -384,7 +507,7 @@ mod tests {
         assert!((92.0..=108.0).contains(&end_s), "{end_s}");
         assert_eq!(found.slower.len(), 2);
         for (op, slower) in found.slower {
-            assert!((2.7..3.3).contains(&slower), "{op:?}: {slower}");
+            assert!((2.5..3.3).contains(&slower), "{op:?}: {slower}");
         }
         assert_eq!(slow(400).warm_up(HALF), None, "most of the fitted part is slow");
         assert!(slow(400).warm_up(ALL).is_some());
@@ -408,7 +531,7 @@ mod tests {
     fn load_that_becomes_easier_is_no_warm_up() {
         // Random requests, one at a time and four at once; then sequential ones, which take a tenth.
         for queue in [1, 4] {
-            let (mut settling, mut stream) = (Settling::new(KEPT), Seed(5).stream("requests"));
+            let (mut settling, mut stream) = (Settling::new(KEPT, true), Seed(5).stream("requests"));
             for index in 0..20_000_u64 {
                 let is_easy = index > 5_000;
                 let group = if is_easy { index } else { index / queue * queue };
@@ -425,9 +548,90 @@ mod tests {
         }
     }
 
+    /// The warm-up of reads and writes in turn, one at a time for 1,000 s, that take 3 ms in the first 100 s and then 0.5 ms. `change` makes
+    /// of each what it is, by its number, and `per_second` says how many there are in that time.
+    fn slow_at_first(
+        per_second: impl Fn(bool) -> u64,
+        change: impl Fn(bool, u64, &mut TraceRecord),
+    ) -> Option<WarmUp> {
+        let (mut settling, mut stream) = (Settling::new(KEPT, true), Seed(7).stream("requests"));
+        for second in 0..1_000 {
+            let is_first = second < 100;
+            for index in 0..per_second(is_first) {
+                let number = second * per_second(is_first) + index;
+                let arrival =
+                    Instant::from_ns(1_000_000_000 * second + 1_000_000_000 * index / per_second(is_first));
+                let op = if index % 2 == 0 { Operation::Read } else { Operation::Write };
+                let mut record = TraceRecord::new(arrival, op, 8 * stream.below(1 << 30), 8);
+                change(is_first, number, &mut record);
+                let us = if is_first { 3_000 } else { 500 } + stream.below(200);
+                record.completion = Some(arrival + Duration::from_us(us));
+                settling.record(&record);
+            }
+        }
+        settling.warm_up(ALL)
+    }
+
+    #[test]
+    fn slow_start_that_the_requests_explain_is_no_warm_up() {
+        let same = |_, _, _: &mut TraceRecord| ();
+        assert!(slow_at_first(|_| 20, same).is_some());
+        assert!(slow_at_first(|is_first| if is_first { 10 } else { 20 }, same).is_some(), "less at first");
+        let cause = [
+            ("a limit", slow_at_first(|is_first| if is_first { 40 } else { 20 }, same)),
+            (
+                "a full buffer",
+                slow_at_first(|_| 20, |is_first, _, record| record.blocks = if is_first { 15 } else { 8 }),
+            ),
+            (
+                "a slow place",
+                slow_at_first(
+                    |_| 20,
+                    |is_first, _, record| {
+                        record.lbn = record.lbn / 4 + if is_first { 0 } else { 8 << 29 };
+                    },
+                ),
+            ),
+            ("force unit access", slow_at_first(|_| 20, |is_first, _, record| record.fua = is_first)),
+            (
+                "eight streams",
+                slow_at_first(
+                    |_| 20,
+                    |is_first, number, record| {
+                        if !is_first {
+                            record.lbn = (number % 8) << 30 | (number / 8 * 8);
+                        }
+                    },
+                ),
+            ),
+        ];
+        for (cause, found) in cause {
+            assert_eq!(found, None, "{cause}");
+        }
+    }
+
+    #[test]
+    fn time_in_the_queue_of_the_host_counts_only_if_it_is_the_devices() {
+        for is_from_issue in [true, false] {
+            let mut settling = Settling::new(KEPT, is_from_issue);
+            for index in 0..20_000_u64 {
+                let arrival = Instant::ZERO + Duration::from_ms(50 * index);
+                // A free burst of 2,000, then a limit in the host; the device itself is slow while it is busy.
+                let (waited_us, us) = if index < 2_000 { (0, 2_000) } else { (8_000, 500) };
+                let issue = arrival + Duration::from_us(waited_us);
+                settling.record(&TraceRecord {
+                    issue: Some(issue),
+                    completion: Some(issue + Duration::from_us(us + index % 7)),
+                    ..TraceRecord::new(arrival, Operation::Read, index * 7_919 % (1 << 20), 8)
+                });
+            }
+            assert_eq!(settling.warm_up(ALL).is_some(), is_from_issue);
+        }
+    }
+
     #[test]
     fn memory_does_not_grow_with_the_trace() {
-        let mut settling = Settling::new(KEPT);
+        let mut settling = Settling::new(KEPT, true);
         for index in 0..2_000_000_u64 {
             let arrival = Instant::from_ns(1_000 * index);
             let completion = Some(arrival + Duration::from_us(50));
@@ -443,15 +647,15 @@ mod tests {
 
     #[test]
     fn devices_of_a_trace_share_the_memory() {
-        assert_eq!([1, 32, 33, 64, 300, 65_536].map(kept_of_each), [1_024, 1_024, 512, 512, 64, 1]);
+        assert_eq!([1, 32, 33, 64, 300, 65_536].map(kept_of_each), [1_024, 512, 256, 256, 32, 1]);
         // Ten requests a second for 1,000 s make 80 of a bin.
         let slow = || settling(move |second, factor, _| factor * if second < 100 { 900.0 } else { 300.0 });
         let (whole, mut limited) = (slow(), slow());
         limited.limit(16);
         assert!(limited.bins.iter().all(|bin| bin.kept.len() <= 16 && bin.kept.capacity() <= 16));
         assert_eq!(
-            whole.bins.iter().map(|bin| bin.requests).sum::<u64>(),
-            limited.bins.iter().map(|bin| bin.requests).sum::<u64>()
+            whole.bins.iter().map(|bin| bin.load.requests).sum::<u64>(),
+            limited.bins.iter().map(|bin| bin.load.requests).sum::<u64>()
         );
         let end_s = |settling: &Settling| (settling.warm_up(HALF).unwrap().end - Instant::ZERO).as_s();
         assert!((end_s(&whole) - end_s(&limited)).abs() <= 16.0, "{} s", end_s(&limited));

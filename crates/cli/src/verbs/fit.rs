@@ -101,8 +101,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     allow_gaps: bool,
     /// Start of the trace to leave out: `none`, a time such as 30s, or `auto`: a slow start of the device, if the fitted part
-    /// shows one (`trivial` keeps it). A note says if it does
-    #[arg(long, value_name = "none|auto|TIME", default_value = "none")]
+    /// shows one that nothing else explains (`trivial` keeps it). A note says if it does
+    #[arg(long, value_name = "none|auto|TIME", default_value = "auto")]
     warm_up: WarmUpChoice,
     /// Start of the response times to fit: when the request arrived at the host's queue, or when the driver
     /// received it [default: issue if seeklab captured the trace, otherwise arrival]

@@ -535,8 +535,8 @@ fn station_predicts_new_queue_lengths_within_the_documented_demerit() {
     let bench = Bench::new();
     // Demerits to p99 in percent as docs/models/station.md has them, rounded up, and the plain technique's rounded down.
     for (folder, file, more, station_most, plain_least) in [
-        ("pgbench-loop", "pgbench.ftrace.zst", &[][..], 38.0, 160.0),
-        ("pgbench-loop", "pgbench.ftrace.zst", &["--open"], 27.0, 400.0),
+        ("pgbench-loop", "pgbench.ftrace.zst", &["--warm-up", "none"][..], 38.0, 160.0),
+        ("pgbench-loop", "pgbench.ftrace.zst", &["--warm-up", "none", "--open"], 27.0, 400.0),
         ("wpa-win11-boot", "diskio.part1.csv.zst", &[], 55.0, 57.0),
         ("blktrace-hadoop-node8", "sdb.blktrace.tar.zst", &[], 31.0, 29.0),
         ("opencas-ycsb-rocksdb-optane", "sample_trace.octf.tar.xz", &[], 3.6, 3.3),

@@ -8,19 +8,20 @@ use seeklab_learning::survey::Survey;
 use seeklab_traces::schema::Column;
 use seeklab_traces::{Metadata, OpenTrace, Recorder, Rows};
 
-use super::FitOptions;
+use super::{FitOptions, TimesFrom};
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::trace_notes::{check_moved, devices, no_device, refuse_outliers};
 
 /// The columns that it needs.
-pub(super) const LOOKED_AT: [Column; 9] = [
+pub(super) const LOOKED_AT: [Column; 10] = [
     Column::ArrivalNs,
     Column::CompletionNs,
     Column::IssueNs,
     Column::Device,
     Column::Initiator,
     Column::Op,
+    Column::Fua,
     Column::Lbn,
     Column::Blocks,
     Column::Status,
@@ -37,7 +38,11 @@ pub(super) fn survey(
     name: &str,
     options: &FitOptions,
 ) -> Result<(Survey, Metadata), Failure> {
-    let mut survey = Survey::default();
+    let is_from_issue = match options.times_from {
+        Some(times_from) => times_from == TimesFrom::Issue,
+        None => trace.metadata().is_captured(),
+    };
+    let mut survey = Survey::new(is_from_issue);
     let mut gaps: BTreeMap<u16, ArrivalGaps> = BTreeMap::new();
     let mut rows = 0;
     let mut disorder = Ok(());

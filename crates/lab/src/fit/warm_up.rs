@@ -16,19 +16,13 @@ use crate::failure::Failure;
 const SHORTER: &str = "choose a shorter time, or fit more of the trace with --split";
 
 /// Start of a trace that is left out of a fit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WarmUpChoice {
     /// The [warm-up](seeklab_learning::warm_up) that the fitted part shows, if any; the model `trivial` keeps it.
+    #[default]
     Auto,
     /// Time from the first arrival on, left out of all models.
     Time(Duration),
-}
-
-impl Default for WarmUpChoice {
-    /// Nothing: only the user knows if a slow start is a property of the device.
-    fn default() -> Self {
-        Self::Time(Duration::ZERO)
-    }
 }
 
 impl FromStr for WarmUpChoice {
@@ -56,7 +50,7 @@ pub struct FoundWarmUp {
     pub requests: u64,
     /// True if the models were fitted without it. `trivial` leaves out only what was chosen by hand.
     pub is_left_out: bool,
-    /// Response times of the operations in it, as multiples of those after it with similar lengths, queue lengths and seek distances. Empty if
+    /// Response times of the operations in it, as multiples of those after it with similar places, lengths, queue lengths and seek distances. Empty if
     /// the time was chosen by hand.
     pub slower: Vec<Slower>,
     /// Its end.
@@ -99,7 +93,7 @@ impl FoundWarmUp {
             },
         };
         let slower = slower.into_iter().map(|(operation, factor)| Slower { operation, factor }).collect();
-        let is_left_out = choice != WarmUpChoice::default();
+        let is_left_out = choice != WarmUpChoice::Time(Duration::ZERO);
         Ok(Some(Self { time_s: (end - first).as_s(), requests: 0, is_left_out, slower, end }))
     }
 
@@ -131,15 +125,14 @@ impl FoundWarmUp {
             })
             .collect();
         let found = format!(
-            "the device was slower in the first {time_s:.1} s ({requests}): with similar lengths, queue lengths and seek distances, {}",
+            "the device was slower in the first {time_s:.1} s ({requests}): with similar places, lengths, queue lengths and seek distances, {}",
             slower.join(", ")
         );
         match self.is_left_out {
-            true => format!("{found}. They are left out of the fit, except of `trivial` (--warm-up auto)"),
-            false => format!(
-                "{found}. If it was warming up, or its machine was busy, --warm-up auto leaves them out; a buffer that fills, a limit \
-                 or a slower place belongs to the device"
+            true => format!(
+                "{found}. These requests are left out of the fit, except of `trivial`; if the device is always so, --warm-up none keeps them"
             ),
+            false => format!("{found} (--warm-up auto leaves these requests out)"),
         }
     }
 }
