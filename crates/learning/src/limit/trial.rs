@@ -10,9 +10,8 @@
 //! A limit is found if all of these hold:
 //! 1. [`HELD`] requests at least wait for the bucket.
 //! 2. The bucket explains [`EXPLAINED`] of the excess of their response times over those of others of their [kind](RequestKind), or
-//!    of any kind if there are few ([`FREE_OF_KIND`]). And where both are mixed in time, they take longer by [`LONGER`] of their wait,
-//!    unless the bucket explains [`EXPLAINED_WHOLLY`]: the pauses of a closed load make a bucket that is empty at any time, of which the
-//!    response times know nothing.
+//!    of any kind if there are few ([`FREE_OF_KIND`]). And where both are mixed in time, they take longer by [`LONGER`] of their wait:
+//!    the pauses of a closed load make a bucket that is empty at any time, of which the response times know nothing.
 //! 3. The limit is obeyed: forgiven tokens are at most [`FORGIVEN`] of the work.
 //! 4. The device beneath is faster: [`FREE`] requests did not wait for the bucket; and the burst is at least
 //!    [`BEYOND`] requests, and twice what is in service at that rate, beyond what a server of that speed would take
@@ -58,10 +57,6 @@ const BEYOND: f64 = 4.0;
 
 /// Requests of a kind that do not wait, for those of it that wait to be compared with them alone.
 const FREE_OF_KIND: usize = 16;
-
-/// Share of the waiting from which on a bucket explains it wholly: chance does not, and a device that is slower than what the burst
-/// lets through makes all requests of a time slow.
-const EXPLAINED_WHOLLY: f64 = 0.9;
 
 /// Requests that are one time, requests of a kind in it that wait and that do not, at least, and requests that wait, at least, for
 /// these to be compared; and by how much of their wait the former must take longer.
@@ -254,7 +249,7 @@ pub(super) fn evidence<const N: usize>(traffic: &Traffic, calibration: &Calibrat
     }
     let share = if excess > 0.0 { explained / excess } else { 0.0 };
     let wait = explained / unheld.max(1.0);
-    let is_longer = share >= EXPLAINED_WHOLLY || is_longer_nearby(traffic, passage) != Some(false);
+    let is_longer = is_longer_nearby(traffic, passage) != Some(false);
     let is_held_by = |bucket: usize| {
         let Calibrated { suspect, rates: [slow, fast], bursts: [low, high] } = buckets[bucket];
         let cost_mean = traffic.costs_mean[suspect.unit as usize];
