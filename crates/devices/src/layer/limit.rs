@@ -3,9 +3,6 @@
 //! Requests of the operations that are limited go on in order of arrival, each as soon as every bucket has room for it;
 //! others go past them. What waits here is in the queue time of the completion.
 //!
-//! # Scope and limits
-//! Tokens come back smoothly. Limiters that hand them out in portions (Linux: of 20 or 100 ms) let requests go together.
-//!
 //! # References
 //! Token bucket: [`limit`](crate::limit).
 

@@ -6,7 +6,11 @@
 //! So in any time `t` at most `burst + rate t` go: an arrival curve. What costs more than a burst goes when the bucket is
 //! full, and leaves it overdrawn.
 //!
+//! With an interval, `t - t0` counts whole intervals alone, of which the first begins with the first request that meets a full bucket. With
+//! a burst of `rate interval`, so many go in each interval.
+//!
 //! # References
+//! Portions: Linux, `block/blk-throttle.c` (`throtl_slice`: 20 ms without a rotating disk, else 100 ms; always 100 ms from 6.10 on).
 //! J.-Y. Le Boudec, P. Thiran, Network Calculus, Springer LNCS 2050, 2001, section 1.2: leaky bucket controllers.
 
 use std::borrow::Cow;
@@ -104,6 +108,8 @@ pub struct TokenBucket {
     micro_per_s: u64,
     /// Units that it holds.
     burst: u64,
+    /// Nanoseconds after which all comes back at once that the rate gives in them; 0 if it comes back evenly.
+    interval_ns: u64,
     /// Parts that were used, as of `since`.
     used: u128,
     since: Instant,
@@ -112,13 +118,19 @@ pub struct TokenBucket {
 impl TokenBucket {
     /// A full bucket of `burst` requests, `rate` of which come back.
     pub const fn of_requests(rate: RequestRate, burst: u64) -> Self {
-        Self { micro_per_s: rate.micro_per_s, burst, used: 0, since: Instant::ZERO }
+        Self { micro_per_s: rate.micro_per_s, burst, interval_ns: 0, used: 0, since: Instant::ZERO }
     }
 
     /// A full bucket of `burst` bytes, `rate` of which come back; a rate above 18 TB/s is that.
     pub const fn of_bytes(rate: DataRate, burst: u64) -> Self {
         let micro_per_s = rate.as_bytes_per_s().saturating_mul(1_000_000);
-        Self { micro_per_s, burst, used: 0, since: Instant::ZERO }
+        Self { micro_per_s, burst, interval_ns: 0, used: 0, since: Instant::ZERO }
+    }
+
+    /// The same, of which comes back at the end of each interval what the rate gives in it; evenly if the interval is zero.
+    #[must_use]
+    pub const fn in_portions(self, interval: Duration) -> Self {
+        Self { interval_ns: interval.as_ns(), ..self }
     }
 
     /// The same with so many units used.
@@ -144,8 +156,14 @@ impl TokenBucket {
     }
 
     fn parts_used(&self, now: Instant) -> u128 {
-        let passed = u128::from(now.saturating_since(self.since).as_ns());
-        self.used.saturating_sub(u128::from(self.micro_per_s) * passed)
+        let passed = self.intervals_ns(now);
+        self.used.saturating_sub(u128::from(self.micro_per_s) * u128::from(passed))
+    }
+
+    /// Nanoseconds that have passed since `since`, in whole intervals.
+    fn intervals_ns(&self, now: Instant) -> u64 {
+        let passed = now.saturating_since(self.since).as_ns();
+        passed - passed.checked_rem(self.interval_ns).unwrap_or(0)
     }
 
     /// Units used and not yet back, rounded up.
@@ -156,16 +174,20 @@ impl TokenBucket {
     /// Returns the time at which `cost` units can go, at `now` or later, to the next nanosecond.
     pub fn ready(&self, now: Instant, cost: u64) -> Instant {
         let room = u128::from(self.burst.saturating_sub(cost)) * PARTS;
-        let over = self.parts_used(now).saturating_sub(room);
-        let ns = over.div_ceil(u128::from(self.micro_per_s.max(1)));
-        let ns = u64::try_from(ns).unwrap_or(u64::MAX).min(u64::MAX - now.as_ns());
-        now + Duration::from_ns(ns)
+        let ns = self.used.saturating_sub(room).div_ceil(u128::from(self.micro_per_s.max(1)));
+        let ns = ns.next_multiple_of(u128::from(self.interval_ns.max(1)));
+        let ns = u64::try_from(ns).unwrap_or(u64::MAX).min(u64::MAX - self.since.as_ns());
+        now.max(self.since + Duration::from_ns(ns))
     }
 
     /// Uses `cost` units at `now`.
     pub fn take(&mut self, now: Instant, cost: u64) {
-        self.used = self.parts_used(now).saturating_add(u128::from(cost) * PARTS);
-        self.since = self.since.max(now);
+        let used = self.parts_used(now);
+        self.since = match self.interval_ns > 0 && used > 0 {
+            true => self.since + Duration::from_ns(self.intervals_ns(now)),
+            false => self.since.max(now),
+        };
+        self.used = used.saturating_add(u128::from(cost) * PARTS);
     }
 }
 
@@ -190,6 +212,34 @@ mod tests {
         assert_eq!(bucket.ready(next, 1), next);
         bucket.take(next, 1);
         assert_eq!((bucket.used(next), bucket.used(next + Duration::from_s(2))), (5, 0));
+    }
+
+    #[test]
+    fn portion_goes_in_each_interval_from_the_first_request_on() {
+        let (start, interval) = (Instant::from_ns(7_000), Duration::from_ms(100));
+        let mut bucket = TokenBucket::of_requests("600/s".parse().unwrap(), 60).in_portions(interval);
+        let mut now = start;
+        let mut times = Vec::new();
+        for _ in 0..180 {
+            now = bucket.ready(now, 1);
+            bucket.take(now, 1);
+            times.push(now);
+        }
+        for (place, time) in times.iter().enumerate() {
+            assert_eq!(*time, start + interval * (place as u64 / 60), "{place}");
+        }
+        // What is not used is lost, and an interval begins with the next request.
+        let late = start + Duration::from_ms(12_345);
+        assert_eq!(bucket.ready(late, 60), late);
+        bucket.take(late, 60);
+        assert_eq!(bucket.ready(late, 1), late + interval);
+        // A larger burst comes back by portions.
+        let mut bucket = TokenBucket::of_bytes("1kB/s".parse().unwrap(), 1_000).in_portions(interval);
+        bucket.take(start, 1_000);
+        assert_eq!(bucket.ready(start, 1), start + interval);
+        assert_eq!(bucket.ready(start, 100), start + interval);
+        assert_eq!(bucket.ready(start, 101), start + interval * 2);
+        assert_eq!(bucket.used(start + Duration::from_ms(199)), 900);
     }
 
     #[test]

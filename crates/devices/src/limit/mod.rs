@@ -4,7 +4,7 @@
 //! TokenBucket ◀─ LimitParameters (TOML) ─▶ layer::Limit ▸ device
 //! ```
 //! # Scope and limits
-//! A limit is a token bucket of requests or of bytes; two of them make a volume whose burst has a rate of its own.
+//! A limit is a token bucket of requests or of bytes, which come back evenly or in portions; two of them make a volume whose burst has a rate of its own.
 
 mod bucket;
 mod parameters;
@@ -31,6 +31,8 @@ pub struct LimitSummary {
     pub rate_per_s: f64,
     /// Units that can go at once.
     pub burst: u64,
+    /// Interval after which units come back, all that the rate gives in it at once; 0 if they come back evenly.
+    pub interval_ms: f64,
     /// Evidence for the limit in a trace; empty if the limit was not found in a trace.
     pub evidence: String,
 }
@@ -62,6 +64,7 @@ impl LimitParameters {
             counts: "requests",
             rate_per_s: bucket.rate.as_per_s(),
             burst: bucket.burst,
+            interval_ms: bucket.interval.as_ms(),
             evidence: evidence(format!("requests[{index}]")),
         });
         let bytes = self.bytes.iter().enumerate().map(|(index, bucket)| LimitSummary {
@@ -69,6 +72,7 @@ impl LimitParameters {
             counts: "bytes",
             rate_per_s: bucket.rate.as_bytes_per_s() as f64,
             burst: bucket.burst.as_bytes(),
+            interval_ms: bucket.interval.as_ms(),
             evidence: evidence(format!("bytes[{index}]")),
         });
         requests.chain(bytes).collect()
@@ -77,7 +81,7 @@ impl LimitParameters {
 
 impl fmt::Display for LimitSummary {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let Self { of, counts, rate_per_s, burst, evidence } = self;
+        let Self { of, counts, rate_per_s, burst, interval_ms, evidence } = self;
         let of = match of {
             Limited::All => "",
             Limited::Reads => " of reads",
@@ -87,6 +91,9 @@ impl fmt::Display for LimitSummary {
             "bytes" => write!(f, "{:.2} MB/s{of}, {:.2} MB at once", rate_per_s / 1e6, *burst as f64 / 1e6)?,
             _ => write!(f, "{rate_per_s} requests/s{of}, {burst} at once")?,
         }
+        if *interval_ms > 0.0 {
+            write!(f, ", back every {interval_ms} ms")?;
+        }
         if evidence.is_empty() { Ok(()) } else { write!(f, "; {evidence}") }
     }
 }
@@ -94,12 +101,13 @@ impl fmt::Display for LimitSummary {
 /// Returns the fitted model of the device beneath, preceded by a table of the limits.
 pub(crate) fn fitted_model(layer: &LimitParameters, device: FittedModel) -> FittedModel {
     let rows = layer.limit_summaries().into_iter().map(|limit| {
-        (format!("{} of {}", limit.counts, limit.of.describe()), vec![limit.rate_per_s, limit.burst as f64])
+        let figures = vec![limit.rate_per_s, limit.burst as f64, limit.interval_ms];
+        (format!("{} of {}", limit.counts, limit.of.describe()), figures)
     });
     let table = FittedTable {
         key: "limits",
         rows_are: "limit of",
-        columns: vec!["rate_per_s", "burst"],
+        columns: vec!["rate_per_s", "burst", "interval_ms"],
         rows: rows.collect(),
     };
     FittedModel { tables: [table].into_iter().chain(device.tables).collect(), ..device }

@@ -9,6 +9,7 @@
 //! [[requests]]
 //! rate = "3000/s"
 //! burst = 300
+//! interval = "100ms"         # what the rate gives in it comes back at once [default: 0s, evenly]
 //! [[bytes]]                  # … and of bytes
 //! rate = "125MB/s"
 //! burst = "12.5MB"
@@ -20,7 +21,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use seeklab_core::{ByteSize, DataRate, Operation};
+use seeklab_core::{ByteSize, DataRate, Duration, Operation};
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
@@ -70,6 +71,10 @@ pub struct RequestBucket {
     /// Requests that can go at once.
     #[schemars(range(min = 1), extend("x-unit" = "requests"))]
     pub burst: u64,
+    /// Time after which requests come back, all that the rate gives in it at once, as Linux' cgroups do; 0s if they come back evenly. The burst has
+    /// room for them.
+    #[serde(default, skip_serializing_if = "is_even")]
+    pub interval: Duration,
     /// Part of the burst that is used when the first request arrives.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub used: u64,
@@ -88,6 +93,10 @@ pub struct ByteBucket {
     /// Bytes that can go at once.
     #[schemars(extend("x-minimum" = "1B"))]
     pub burst: ByteSize,
+    /// Time after which bytes come back, all that the rate gives in it at once, as Linux' cgroups do; 0s if they come back evenly. The burst has
+    /// room for them.
+    #[serde(default, skip_serializing_if = "is_even")]
+    pub interval: Duration,
     /// Part of the burst that is used when the first request arrives.
     #[serde(default, skip_serializing_if = "is_none")]
     pub used: ByteSize,
@@ -95,6 +104,10 @@ pub struct ByteBucket {
 
 fn is_none(size: &ByteSize) -> bool {
     size.as_bytes() == 0
+}
+
+fn is_even(interval: &Duration) -> bool {
+    interval.is_zero()
 }
 
 /// A layer of limits: a request goes when all of its buckets have room.
@@ -129,27 +142,53 @@ impl LimitParameters {
     /// Its buckets, those of requests and those of bytes.
     ///
     /// # Errors
-    /// None at all, or one that holds nothing.
+    /// None at all, one that holds nothing, or one that holds less than comes back at once.
     pub fn buckets(&self) -> Result<Buckets, DescriptionError> {
         let some = !(self.requests.is_empty() && self.bytes.is_empty());
         check(some, "requests", "no limit", "at least one bucket in `requests` or `bytes`")?;
         for (index, bucket) in self.requests.iter().enumerate() {
             check(bucket.burst > 0, format!("requests[{index}].burst"), "0", "at least 1 request")?;
+            let portion = (bucket.rate.as_per_s() * bucket.interval.as_s()) as u64;
+            check(
+                bucket.burst >= portion,
+                format!("requests[{index}].burst"),
+                bucket.burst.to_string(),
+                format!(
+                    "at least {portion}, which {} gives in the interval of {}",
+                    bucket.rate, bucket.interval
+                ),
+            )?;
         }
         for (index, bucket) in self.bytes.iter().enumerate() {
             let burst = bucket.burst.as_bytes();
             check(burst > 0, format!("bytes[{index}].burst"), "0B", "at least 1B")?;
+            let portion = (bucket.rate.as_bytes_per_s() as f64 * bucket.interval.as_s()) as u64;
+            check(
+                burst >= portion,
+                format!("bytes[{index}].burst"),
+                bucket.burst.to_string(),
+                format!(
+                    "at least {portion}B, which {} gives in the interval of {}",
+                    bucket.rate, bucket.interval
+                ),
+            )?;
         }
         Ok(Buckets {
             requests: self
                 .requests
                 .iter()
-                .map(|of| TokenBucket::of_requests(of.rate, of.burst).with_used(of.used))
+                .map(|of| {
+                    TokenBucket::of_requests(of.rate, of.burst).in_portions(of.interval).with_used(of.used)
+                })
                 .collect(),
             bytes: self
                 .bytes
                 .iter()
-                .map(|of| TokenBucket::of_bytes(of.rate, of.burst.as_bytes()).with_used(of.used.as_bytes()))
+                .map(|of| {
+                    TokenBucket::of_bytes(of.rate, of.burst.as_bytes())
+                        .in_portions(of.interval)
+                        .with_used(of.used.as_bytes())
+                })
                 .collect(),
         })
     }

@@ -13,6 +13,7 @@ use toml::Table;
 use super::calibration::{Calibrated, Calibration};
 use super::envelope::{Line, lines};
 use super::history::History;
+use super::portions::Portions;
 use super::traffic::{Lengths, Passed, Traffic, Unit};
 use super::trial::{Evidence, Passage, Suspect, evidence};
 use crate::error::Error;
@@ -41,6 +42,8 @@ pub(crate) struct Found {
     /// Used part of the burst at the last arrival, and what waits for it then.
     used: f64,
     evidence: Evidence,
+    /// Nanoseconds after which what the rate gives in them comes back at once; 0 if it comes back evenly.
+    interval: f64,
     /// True if all requests cost the same, so that a limit of requests and one of bytes cannot be
     /// distinguished.
     is_even: bool,
@@ -77,15 +80,14 @@ pub(crate) fn find(
     block_size: ByteSize,
     stop: &StopCheck,
 ) -> Result<Limits, Error> {
-    let mut found: Vec<Found> = Vec::new();
     // Arrivals of the requests, and true for those that a limit held.
     let mut came: Vec<Vec<(Instant, bool)>> = Vec::new();
+    let mut found = in_portions(&mut past, &mut came, history, block_size, stop)?;
     while found.len() < LIMITS_MAX {
         let Some(next) = best(&past, history, block_size, &found, stop)? else { break };
         let Some(traffic) = Traffic::of(&past, history, next[0].of) else { break };
         if came.is_empty() {
-            let arrivals = |run: &Vec<Passed>| run.iter().map(|passed| (passed.arrival, false)).collect();
-            came = past.iter().map(arrivals).collect();
+            came = arrivals(&past);
         }
         let admitted = match next[..] {
             [one, other] => {
@@ -109,6 +111,57 @@ pub(crate) fn find(
         Wait { time, is_held: *is_held || !time.is_zero() }
     });
     Ok(Limits { waits: waits.collect(), found })
+}
+
+/// Arrivals of requests that no limit is known to have held.
+fn arrivals(past: &[Vec<Passed>]) -> Vec<Vec<(Instant, bool)>> {
+    past.iter().map(|run| run.iter().map(|passed| (passed.arrival, false)).collect()).collect()
+}
+
+/// The limits that give back in portions: one of all, or one of reads and one of writes. Requests arrive when these let them go.
+fn in_portions(
+    past: &mut [Vec<Passed>],
+    came: &mut Vec<Vec<(Instant, bool)>>,
+    history: &History,
+    block_size: ByteSize,
+    stop: &StopCheck,
+) -> Result<Vec<Found>, Error> {
+    let mut found: Vec<Found> = Vec::new();
+    for of in [Limited::All, Limited::Reads, Limited::Writes] {
+        stop.check()?;
+        if found.iter().any(|found| found.of == Limited::All) {
+            break;
+        }
+        let Some(traffic) = Traffic::of(past, history, of) else { continue };
+        let Some(lengths) = Lengths::of(past, of) else { continue };
+        let portions = units(lengths, block_size).iter().filter_map(|unit| Portions::of(&traffic, *unit));
+        let Some(portions) = portions.min_by(|one, other| one.spread.total_cmp(&other.spread)) else {
+            continue;
+        };
+        if came.is_empty() {
+            *came = arrivals(past);
+        }
+        for ((run, came), (seen, waits)) in
+            past.iter_mut().zip(came.iter_mut()).zip(traffic.runs.iter().zip(&portions.waits))
+        {
+            for (charged, wait) in seen.requests.iter().zip(waits).filter(|(_, wait)| **wait > 0.0) {
+                let passed = &mut run[charged.place as usize];
+                came[charged.place as usize].1 = true;
+                passed.arrival = seen.origin + Duration::from_ns_f64(charged.arrival + wait);
+            }
+        }
+        found.push(Found::in_portions(of, &portions, lengths.is_even));
+    }
+    Ok(found)
+}
+
+/// The units that a limit may count.
+fn units(Lengths { mean, is_even }: Lengths, block_size: ByteSize) -> &'static [Unit] {
+    match is_even {
+        false => &[Unit::Requests, Unit::Blocks],
+        true if mean * block_size.as_bytes() as f64 >= LONG_BYTES => &[Unit::Blocks],
+        true => &[Unit::Requests],
+    }
 }
 
 /// The limit that explains most of the waiting. One of reads and one of writes together also look like one of all operations while
@@ -151,15 +204,11 @@ fn best_of(
     known: &[Found],
     stop: &StopCheck,
 ) -> Result<Option<Together>, Error> {
-    let Some(Lengths { mean, is_even }) = Lengths::of(runs, of) else { return Ok(None) };
+    let Some(lengths) = Lengths::of(runs, of) else { return Ok(None) };
     let Some(traffic) = Traffic::of(runs, history, of) else { return Ok(None) };
-    let units = match is_even {
-        false => &[Unit::Requests, Unit::Blocks][..],
-        true if mean * block_size.as_bytes() as f64 >= LONG_BYTES => &[Unit::Blocks],
-        true => &[Unit::Requests],
-    };
+    let is_even = lengths.is_even;
     let mut suspects: Vec<Vec<Suspect>> = Vec::new();
-    for unit in units {
+    for unit in units(lengths, block_size) {
         let suspect = |Line { rate, burst, .. }| Suspect { unit: *unit, rate, burst };
         suspects.push(lines(&traffic, *unit, stop)?.into_iter().map(suspect).collect());
     }
@@ -218,12 +267,31 @@ fn tried<const N: usize>(
         calibrated: calibration.buckets[bucket],
         used: calibration.passage.used[bucket],
         evidence: evidence[bucket],
+        interval: 0.0,
         is_even,
     });
     Ok(evidence[0].is_found.then(|| found.collect()))
 }
 
 impl Found {
+    /// A limit that gives back in portions.
+    fn in_portions(of: Limited, portions: &Portions, is_even: bool) -> Self {
+        let Portions { unit, rate, portion, interval, rate_error, used, held, explained, .. } = *portions;
+        let width = 2.0 * rate_error * rate;
+        Self {
+            of,
+            calibrated: Calibrated {
+                suspect: Suspect { unit, rate, burst: portion },
+                rates: [rate - width, rate + width],
+                bursts: [1.0 - portions.spread, 1.0 + portions.spread].map(|share| share * portion),
+            },
+            used,
+            evidence: Evidence { held, explained, score: 0.0, is_found: true },
+            interval,
+            is_even,
+        }
+    }
+
     /// Returns true if the rate of the other is within 5 % of this limit's rate, for the same operations and unit.
     fn is_near(&self, other: &Self) -> bool {
         self.of == other.of && self.has_rate_of(other)
@@ -280,16 +348,22 @@ impl Found {
         let burst = ((suspect.burst * scale).round() as u64).max(1);
         let used = if with_state { (self.used * scale).round() as u64 } else { 0 };
         let per_s = five_digits(suspect.rate * scale * 1e9);
+        let interval = match self.interval > 0.0 {
+            true => Duration::from_ns_f64(five_digits(self.interval)),
+            false => Duration::ZERO,
+        };
+        // All of a portion has room.
+        let burst = burst.max((per_s * interval.as_s()).ceil() as u64);
         let key = match suspect.unit {
             Unit::Requests => {
                 let Some(rate) = RequestRate::from_per_s(per_s) else { return };
-                layer.requests.push(RequestBucket { rate, burst, used });
+                layer.requests.push(RequestBucket { rate, burst, interval, used });
                 format!("requests[{}]", layer.requests.len() - 1)
             }
             Unit::Blocks => {
                 let rate = DataRate::from_bytes_per_s((per_s as u64).max(1));
                 let [burst, used] = [burst, used].map(ByteSize::from_bytes);
-                layer.bytes.push(ByteBucket { rate, burst, used });
+                layer.bytes.push(ByteBucket { rate, burst, interval, used });
                 format!("bytes[{}]", layer.bytes.len() - 1)
             }
         };
@@ -299,13 +373,13 @@ impl Found {
             (true, Unit::Blocks) => "; all requests have one length, so it may be a limit of requests",
         };
         let Evidence { held, explained, .. } = self.evidence;
-        let interval = |ends: [f64; 2], scale: f64| {
+        let between = |ends: [f64; 2], scale: f64| {
             let [low, high] = ends.map(|end| five_digits(end * scale));
             format!("{low} to {high}")
         };
         let (rates, bursts) = match suspect.unit {
-            Unit::Requests => (interval(rates, 1e9) + " requests/s", interval(bursts, 1.0) + " requests"),
-            Unit::Blocks => (interval(rates, scale * 1e3) + " MB/s", interval(bursts, scale / 1e6) + " MB"),
+            Unit::Requests => (between(rates, 1e9) + " requests/s", between(bursts, 1.0) + " requests"),
+            Unit::Blocks => (between(rates, scale * 1e3) + " MB/s", between(bursts, scale / 1e6) + " MB"),
         };
         let text = format!(
             "rate {rates}, burst {bursts}; delayed {} and explains {:.0} % of their additional time{even}",

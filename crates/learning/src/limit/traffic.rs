@@ -65,6 +65,13 @@ pub(super) struct Run {
     pub(super) completed: Vec<u32>,
 }
 
+impl Run {
+    /// Time of a completion, by its number.
+    pub(super) fn completion(&self, number: usize) -> f64 {
+        self.requests[self.completed[number] as usize].completion
+    }
+}
+
 /// A request with what it costs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Charged {
@@ -132,6 +139,11 @@ impl Traffic {
         let mut responses: Vec<f64> = requests().map(Charged::response).collect();
         let response_min = 0.5 * quantile(&mut responses, 0.01);
         Some(Self { runs: all, costs_mean, response_min })
+    }
+
+    /// All its requests.
+    pub(super) fn requests(&self) -> impl Iterator<Item = &Charged> {
+        self.runs.iter().flat_map(|run| &run.requests)
     }
 }
 

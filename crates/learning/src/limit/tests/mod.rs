@@ -11,6 +11,7 @@ use toml::Table;
 
 mod alike;
 mod mixed;
+mod portions;
 mod separate;
 
 use super::*;
