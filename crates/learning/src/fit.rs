@@ -55,6 +55,9 @@ pub trait Fit: Send {
         Ok(false)
     }
 
+    /// Keeps the structure of the last description in later ones, if the model chooses one: what was judged is what is saved.
+    fn keep_structure(&mut self) {}
+
     /// Excludes parts from the fit, if the model has them.
     fn leave_out(&mut self, _left_out: &LeftOut) {}
 
@@ -110,6 +113,13 @@ pub struct FitSummary {
     pub queue_length_max: u32,
 }
 
+impl FitSummary {
+    /// Returns true if several requests were outstanding when another arrived, so that requests waited for each other.
+    pub const fn has_waits(&self) -> bool {
+        self.queue_length_max >= 2
+    }
+}
+
 /// A model that can be fitted.
 #[derive(Debug)]
 pub struct Model {
@@ -119,6 +129,8 @@ pub struct Model {
     pub description: &'static str,
     /// True if a [warm-up](crate::warm_up) that the trace shows is left out.
     pub leaves_out_warm_up: bool,
+    /// True if its times contain the waits of the fitted load by queue length, so that a lighter load gets waits that only this one had.
+    pub carries_waits: bool,
     /// Begins a fit, with classes of requests of the given fineness.
     pub begin: fn(Classes) -> Result<Box<dyn Fit>, Error>,
 }

@@ -16,6 +16,8 @@ pub(super) const MODEL: Model = Model {
     name: "trivial",
     description: "response times resampled by operation and length",
     leaves_out_warm_up: false,
+    // It knows no queue lengths: its verdict by them says so.
+    carries_waits: false,
     begin: |classes| {
         // It distinguishes nothing but lengths. Classes that no model accepts are refused all the same.
         classes.check()?;

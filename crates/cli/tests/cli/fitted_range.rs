@@ -81,12 +81,17 @@ fn clone_that_is_wrong_under_another_load_counts_its_requests_as_outside() {
 }
 
 #[test]
-fn calm_load_is_within_the_range_of_a_busier_one_and_not_the_other_way_round() {
+fn calm_load_is_within_the_range_of_a_station_fitted_to_a_busier_one_and_not_the_other_way_round() {
     let bench = Bench::new();
     let (busy, calm) = (load("67%", "poisson=90/s"), load("67%", "poisson=60/s"));
     for model in ["station", "plain"] {
         fit(&bench, "atlas10k", &busy, model);
-        assert!(range(&simulated(&bench, "clone.toml", &calm)).0 <= 5.0, "{model}");
+        let (out_of_fitted_range_pct, _, first) = range(&simulated(&bench, "clone.toml", &calm));
+        // Times of tables hold the waits of the busy load: they are 21 % (reads) and 33 % (writes) too long here.
+        match model {
+            "plain" => assert!(out_of_fitted_range_pct >= 50.0 && first == "rate below", "{first}"),
+            _ => assert!(out_of_fitted_range_pct <= 5.0, "{model}: {out_of_fitted_range_pct} %"),
+        }
         fit(&bench, "atlas10k", &calm, model);
         let (out_of_fitted_range_pct, _, first) = range(&simulated(&bench, "clone.toml", &busy));
         assert!(out_of_fitted_range_pct >= 50.0, "{model}: {out_of_fitted_range_pct}");

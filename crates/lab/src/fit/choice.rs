@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use seeklab_analysis::Verdict;
 use seeklab_core::ByteSize;
+use seeklab_learning::MODELS;
 use seeklab_learning::evaluation::Evaluation;
 use seeklab_learning::fit::Fit;
 use serde::Serialize;
@@ -21,6 +22,8 @@ pub enum SavedBecause {
     PredictedBest,
     /// Its verdicts are better than those of a model that came closer to the distributions of all response times.
     BetterVerdicts,
+    /// A later model came closer, by less than makes up for the loads that it knows less of.
+    KnowsMore,
     /// It has rate and burst limits, which the model that predicted better does not know.
     HasLimits,
 }
@@ -28,6 +31,9 @@ pub enum SavedBecause {
 /// Factor by which the error of a model may exceed that of a later one and still be preferred: a smaller difference is
 /// chance.
 const MUCH: f64 = 1.1;
+
+/// The same of a model before that is usable throughout, if the later one answers a lighter load with waits of the fitted one.
+const MUCH_WITH_WAITS: f64 = 2.0;
 
 /// Error by which models are compared: the mean over the operations that decide of the demerit up to p99, or the demerit of
 /// all requests where that mean is unknown.
@@ -43,22 +49,50 @@ fn rank(evaluation: &Evaluation) -> usize {
     if of(Verdict::NotUsable) > 0 { usize::MAX } else { of(Verdict::WithCare) }
 }
 
-/// Returns the place of the model that predicted best. Models that are not usable for an operation count only if all are so. Of the others, one
-/// counts if no earlier one has a better rank; the first of these is best whose error no other undercuts by more than a tenth.
-pub(super) fn best(evaluations: &[Evaluation]) -> Option<usize> {
-    let models: Vec<(usize, f64)> = evaluations.iter().map(|one| (rank(one), compared_error(one))).collect();
-    best_of(&models)
+/// Returns true if a model is usable for each operation that decides, be it with care.
+pub(super) fn is_usable(evaluation: &Evaluation) -> bool {
+    rank(evaluation) < usize::MAX
 }
 
-fn best_of(models: &[(usize, f64)]) -> Option<usize> {
-    // Earlier models know more of what makes a request slow, and stay right under more loads.
-    let is_candidate = |place: usize, rank: usize| {
-        let is_unusable = rank == usize::MAX && models.iter().any(|(other, _)| *other < usize::MAX);
-        !is_unusable && models[..place].iter().all(|(earlier, _)| *earlier == usize::MAX || *earlier >= rank)
+/// A model and its prediction, as far as the choice needs them.
+#[derive(Debug, Clone, Copy)]
+struct Judged {
+    rank: usize,
+    error: f64,
+    /// True if a lighter load gets waits from it that only the fitted load had.
+    carries_waits: bool,
+}
+
+/// Returns the place of the model that predicted best; requests of the trace wait for each other if it `has_waits`. Models that are not usable for an
+/// operation count only if all are so. Of the others, each is best that undercuts the best one before it by enough, and has a rank that none before it surpasses.
+pub(super) fn best(evaluations: &[Evaluation], has_waits: bool) -> Option<usize> {
+    let judged = |one: &Evaluation| Judged {
+        rank: rank(one),
+        error: compared_error(one),
+        carries_waits: has_waits && MODELS.iter().any(|model| model.name == one.model && model.carries_waits),
     };
-    let candidates = || models.iter().enumerate().filter(|(place, (rank, _))| is_candidate(*place, *rank));
-    let least = candidates().map(|(_, (_, error))| *error).fold(f64::INFINITY, f64::min);
-    candidates().find(|(_, (_, error))| *error <= MUCH * least).map(|(place, _)| place)
+    best_of(&evaluations.iter().map(judged).collect::<Vec<_>>())
+}
+
+fn best_of(models: &[Judged]) -> Option<usize> {
+    let are_all_unusable = models.iter().all(|one| one.rank == usize::MAX);
+    let mut least_rank = usize::MAX;
+    let mut best: Option<usize> = None;
+    for (place, one) in models.iter().enumerate() {
+        if one.rank > least_rank || (one.rank == usize::MAX && !are_all_unusable) {
+            continue;
+        }
+        least_rank = one.rank;
+        let is_better = best.is_none_or(|best| {
+            let before: &Judged = &models[best];
+            let much = if before.rank == 0 && one.carries_waits { MUCH_WITH_WAITS } else { MUCH };
+            one.error * much < before.error
+        });
+        if is_better {
+            best = Some(place);
+        }
+    }
+    best
 }
 
 /// Returns the place of the model to save, and why.
@@ -73,7 +107,8 @@ pub(super) fn choose(
     if fits.len() == 1 {
         return Ok((0, SavedBecause::OnlyModel));
     }
-    let best = match best(evaluations) {
+    let has_waits = fits.iter().any(|fit| fit.summary().has_waits());
+    let best = match best(evaluations, has_waits) {
         Some(best) if evaluations[best].is_judged() => best,
         _ => return Ok((0, SavedBecause::NothingToCompare)),
     };
@@ -84,17 +119,26 @@ pub(super) fn choose(
         }
     }
     let saved = &evaluations[best];
-    let is_closer =
-        |one: &Evaluation| MUCH * compared_error(one) < compared_error(saved) && rank(one) > rank(saved);
-    Ok(match evaluations.iter().any(is_closer) {
-        true => (best, SavedBecause::BetterVerdicts),
-        false => (best, SavedBecause::PredictedBest),
-    })
+    let closer = || evaluations.iter().filter(|one| MUCH * compared_error(one) < compared_error(saved));
+    Ok((
+        best,
+        match closer().next() {
+            None => SavedBecause::PredictedBest,
+            Some(_) if closer().any(|one| rank(one) > rank(saved)) => SavedBecause::BetterVerdicts,
+            Some(_) => SavedBecause::KnowsMore,
+        },
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn best(models: &[(usize, f64)]) -> Option<usize> {
+        let judged =
+            |(rank, error): &(usize, f64)| Judged { rank: *rank, error: *error, carries_waits: false };
+        best_of(&models.iter().map(judged).collect::<Vec<_>>())
+    }
 
     #[test]
     fn earlier_model_is_preferred_unless_a_later_one_is_better_by_a_tenth() {
@@ -107,9 +151,9 @@ mod tests {
             (&[0.0, 0.0], 0),
         ] {
             let models: Vec<(usize, f64)> = errors.iter().map(|error| (1, *error)).collect();
-            assert_eq!(best_of(&models), Some(expected), "{errors:?}");
+            assert_eq!(best(&models), Some(expected), "{errors:?}");
         }
-        assert_eq!(best_of(&[]), None);
+        assert_eq!(best(&[]), None);
     }
 
     #[test]
@@ -122,11 +166,21 @@ mod tests {
             ([(1, 5.0), (1, 1.0)], 1),
             ([(1, 5.0), (0, 1.0)], 1),
         ] {
-            assert_eq!(best_of(&models), Some(expected), "{models:?}");
+            assert_eq!(best(&models), Some(expected), "{models:?}");
         }
         // A capture of PostMark and a build: station, plain, trivial. The station alone was right for SQLite.
-        assert_eq!(best_of(&[(1, 8.87), (0, 8.85), (usize::MAX, 20.0)]), Some(0));
+        assert_eq!(best(&[(1, 8.87), (0, 8.85), (usize::MAX, 20.0)]), Some(0));
         // Tables are usable throughout, so `trivial` is not preferred for what it repeats.
-        assert_eq!(best_of(&[(1, 9.0), (0, 8.0), (1, 5.0)]), Some(1));
+        assert_eq!(best(&[(1, 9.0), (0, 8.0), (1, 5.0)]), Some(1));
+    }
+
+    #[test]
+    fn tables_of_waits_replace_a_usable_station_only_if_they_are_twice_as_close() {
+        let judged = |rank, error, carries_waits| Judged { rank, error, carries_waits };
+        // A disk at 70 % load, whose tables were 50 % too slow at half that load.
+        for (station, tables, expected) in [((0, 8.0), 4.5, 0), ((0, 10.0), 4.5, 1), ((1, 8.0), 4.5, 1)] {
+            let models = [judged(station.0, station.1, false), judged(0, tables, true)];
+            assert_eq!(best_of(&models), Some(expected), "{station:?}, {tables}");
+        }
     }
 }

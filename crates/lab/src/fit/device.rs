@@ -145,7 +145,8 @@ impl<'a> DeviceFit<'a> {
 
     /// Returns the fitted device when all requests are taken. `notes` are those on reading the trace.
     fn finish(self, notes: Vec<String>) -> Result<Fitted, Failure> {
-        let Self { session, options, device, seen, split, times_from, capacity, mut about, fits, .. } = self;
+        let Self { session, options, device, seen, split, times_from, capacity, mut about, mut fits, .. } =
+            self;
         let (first, last) = seen.span;
         let block_size = self.place.block_size;
         if let Some(failure) = nothing_left(self.warm_up.as_ref(), &fits) {
@@ -176,6 +177,9 @@ impl<'a> DeviceFit<'a> {
         session.check()?;
         let _working = session.working("fitting the whole trace");
         let (saved, saved_because) = choice::choose(&evaluations, &fits, block_size)?;
+        if evaluations.get(saved).is_some_and(choice::is_usable) {
+            fits[saved].keep_structure();
+        }
         let summary = fits[saved].summary();
         about.insert("requests".to_owned(), summary.requests.to_string());
         about.insert("queue_length_max".to_owned(), summary.queue_length_max.to_string());

@@ -117,7 +117,7 @@ pub fn protocol(report: &FitReport) -> Option<String> {
 
 /// Returns the evaluation of the model that predicted best; `None` if nothing was predicted.
 pub fn best_model(report: &FitReport) -> Option<&Evaluation> {
-    choice::best(&report.evaluations).map(|best| &report.evaluations[best])
+    choice::best(&report.evaluations, report.queue_length_max >= 2).map(|best| &report.evaluations[best])
 }
 
 /// Predictions of several devices together: a row for all operations, one for each, then one for each device.
@@ -196,6 +196,9 @@ pub fn choice(report: &FitReport) -> Option<String> {
         SavedBecause::BetterVerdicts => format!(
             "`{name}` is saved because it is usable for more operations, or with less care: another model comes closer to all \
              response times together, but not at each queue length. {errors}"
+        ),
+        SavedBecause::KnowsMore => format!(
+            "`{name}` is saved because no later model predicted so much better that it makes up for the loads of which it knows less. {errors}"
         ),
         SavedBecause::PredictedBest => format!("`{name}` is saved because it predicted best. {errors}"),
     })

@@ -1,6 +1,8 @@
 //! Fitting a station to a trace. Requests are kept while the trace is read. The fit is made when the device
 //! is requested, without the waits for [limits](crate::limit).
 
+use std::cell::Cell;
+
 use seeklab_core::{ByteSize, Operation, TraceRecord};
 use seeklab_devices::limit::LimitSummary;
 use seeklab_devices::region::RegionParameters;
@@ -33,6 +35,10 @@ pub struct StationFit {
     history: History,
     left_out: LeftOut,
     stop: StopCheck,
+    /// Structure of the last description, and the number of limits around it.
+    last: Cell<Option<(Structure, usize)>>,
+    /// Structure that later descriptions keep, if they have as many limits.
+    kept: Option<(Structure, usize)>,
 }
 
 impl StationFit {
@@ -41,7 +47,7 @@ impl StationFit {
     /// # Errors
     /// If no request could be fitted.
     pub fn parameters(&self, about: DeviceInfo) -> Result<StationParameters, Error> {
-        self.station(&self.sample, self.counts.region(), about)
+        self.station(&self.sample, self.counts.region(), about, 0)
     }
 
     /// The limits of what was taken in, in blocks of that size.
@@ -74,7 +80,7 @@ impl StationFit {
             return Ok(self.parameters(about)?.description()?);
         }
         let sample = self.sample.past_limits(&limits.waits, FIT_LEAST);
-        let station = self.station(&sample, sample.region(), about)?;
+        let station = self.station(&sample, sample.region(), about, limits.found.len())?;
         Ok(limits.around(station.description()?, block_size, with_state)?)
     }
 
@@ -83,6 +89,7 @@ impl StationFit {
         sample: &Sample,
         region: Option<RegionParameters>,
         about: DeviceInfo,
+        limits: usize,
     ) -> Result<StationParameters, Error> {
         let capacity_blocks = about.capacity_blocks.max(self.counts.summary().end).max(1);
         let runs = sample.runs(usize::MAX);
@@ -93,8 +100,12 @@ impl StationFit {
             ));
         }
         let allowed = Feature::ALL.map(|feature| !self.left_out.features.contains(&feature));
-        let Structure { servers, line, mask } =
-            choose(&sample.runs(CHOOSING), capacity_blocks, allowed, &self.stop)?;
+        let structure = match self.kept.filter(|(_, others)| *others == limits) {
+            Some((structure, _)) => structure,
+            None => choose(&sample.runs(CHOOSING), capacity_blocks, allowed, &self.stop)?,
+        };
+        self.last.set(Some((structure, limits)));
+        let Structure { servers, line, mask } = structure;
         let observed = Observed::of(&runs, servers, line, capacity_blocks, &self.stop)?;
         let services = &observed.services;
         let tree = grow(services, mask, &self.stop)?;
@@ -159,6 +170,10 @@ impl Fit for StationFit {
 
     fn has_limits(&self, block_size: ByteSize) -> Result<bool, Error> {
         Ok(!self.limits(block_size)?.found.is_empty())
+    }
+
+    fn keep_structure(&mut self) {
+        self.kept = self.last.get();
     }
 
     fn leave_out(&mut self, left_out: &LeftOut) {

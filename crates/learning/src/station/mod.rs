@@ -27,6 +27,7 @@ pub(super) const MODEL: Model = Model {
     name: "station",
     description: "waiting times from a queue, service times from the state at the start of service",
     leaves_out_warm_up: true,
+    carries_waits: false,
     begin: |classes| {
         // A station finds its own classes. Classes that no model accepts are refused all the same.
         classes.check()?;

@@ -62,10 +62,10 @@ impl TableFit {
                 })
                 .collect(),
             classes: self.classes,
-            region: if self.classes.queues_per_octave == 0 {
-                self.counts.region_of_one_load()
-            } else {
-                self.counts.region()
+            // Where requests wait for each other, the times contain the waits of this load.
+            region: match self.classes.queues_per_octave == 0 || self.counts.summary().has_waits() {
+                true => self.counts.region_of_one_load(),
+                false => self.counts.region(),
             },
             fit: about.fit,
         }

@@ -14,5 +14,6 @@ pub(super) const MODEL: Model = Model {
     name: "plain",
     description: "response times from tables, as published",
     leaves_out_warm_up: true,
+    carries_waits: true,
     begin: |classes| Ok(Box::new(TableFit::new(classes)?)),
 };
