@@ -11,7 +11,9 @@ use seeklab_traces::TraceWriter;
 use serde::Serialize;
 
 use crate::devices::{Resolved, Setup, resolve};
-use crate::estimate::{EstimateCheck, Observed, Observer, check, check_method};
+use crate::estimate::{
+    EstimateCheck, JobsEstimateCheck, Observed, Observer, check, check_jobs, check_method, jobs_of,
+};
 use crate::events::{EventFile, Until};
 use crate::failure::Failure;
 use crate::fitted_range::FittedRangeFigures;
@@ -125,6 +127,9 @@ pub struct DeviceFigures {
     /// Figures of a stream of jobs, of a workload of kind `jobs`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jobs: Option<JobsSummary>,
+    /// Comparison of a stream of jobs with its estimates, if it was requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jobs_estimate_check: Option<JobsEstimateCheck>,
     /// Course of the run of the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_timeline: Option<HostTimeline>,
@@ -214,7 +219,8 @@ pub fn simulate(session: &Session, options: &SimulateOptions) -> Result<Simulate
             options.run_on(session, device, &workload, out.as_deref(), events.as_deref())?;
         let is_saturated = result.saturated.is_some();
         let check = observed.map(|observed| options.check(device, &workload, &mut result, &observed));
-        checks.push(check.transpose()?);
+        let of_jobs = options.check_jobs(session, device, &workload, &mut result)?;
+        checks.push((check.transpose()?, of_jobs));
         results.push(result);
         if is_saturated {
             break;
@@ -236,8 +242,9 @@ pub fn simulate(session: &Session, options: &SimulateOptions) -> Result<Simulate
         command: session.command(),
         devices: runs()
             .zip(checks)
-            .map(|((result, device), check)| DeviceFigures {
+            .map(|((result, device), (check, of_jobs))| DeviceFigures {
                 estimate_check: check,
+                jobs_estimate_check: of_jobs,
                 ..DeviceFigures::new(result, device, options.processes)
             })
             .collect(),
@@ -274,6 +281,7 @@ impl DeviceFigures {
             host_processes: host.filter(|_| with_processes).map(|host| host.processes.clone()),
             jobs: result.jobs.clone(),
             estimate_check: None,
+            jobs_estimate_check: None,
             notes: result.notes.iter().map(|note| note.text().to_owned()).collect(),
             throughput: Throughput::of(&result.metrics.timeline()),
         }
@@ -304,6 +312,26 @@ impl SimulateOptions {
         Ok(check)
     }
 
+    /// Compares a simulated stream of jobs with its estimates, and notes how it came out. `None` of other workloads.
+    fn check_jobs(
+        &self,
+        session: &Session,
+        device: &Resolved,
+        workload: &ResolvedWorkload,
+        result: &mut SimulationResult,
+    ) -> Result<Option<JobsEstimateCheck>, Failure> {
+        let (Some(spec), Some(simulated), true) = (jobs_of(workload), &result.jobs, self.estimate) else {
+            return Ok(None);
+        };
+        let check = check_jobs(session, device, spec, self.seed, simulated)?;
+        for (place, sentence) in check.sentences().enumerate() {
+            let text = format!("{}: {sentence}", device.label());
+            let disagrees = place == 0 && check.agrees == Some(false);
+            result.notes.push(if disagrees { Note::Warning(text) } else { Note::Remark(text) });
+        }
+        Ok(Some(check))
+    }
+
     fn run_on(
         &self,
         session: &Session,
@@ -321,7 +349,8 @@ impl SimulateOptions {
         };
         let events = events.map(|path| EventFile::create(session, path)).transpose()?;
         let mut events = events.map(|events| events.until(self.until));
-        let mut observer = self.estimate.then(|| Observer::new(trace.take()));
+        let observes = self.estimate && jobs_of(workload).is_none();
+        let mut observer = observes.then(|| Observer::new(trace.take()));
         let writer = match &mut observer {
             Some(observer) => Some(observer as &mut dyn TraceWriter),
             None => trace.as_deref_mut(),

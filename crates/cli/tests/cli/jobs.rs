@@ -37,6 +37,70 @@ fn job_slot_and_simulation_of_the_example_agree() {
 }
 
 #[test]
+fn simulated_stream_of_jobs_stands_beside_its_estimates() {
+    let bench = Bench::new();
+    let line = ["simulate", "berkeley-1975", "-w", MIX, "--estimate"];
+    let document = bench.json(&line);
+    let device = &document["devices"][0];
+    let check = &device["jobs_estimate_check"];
+    assert_eq!((&check["agrees"], device.get("estimate_check")), (&true.into(), None), "{document:#}");
+    let estimated = bench.json(&["estimate", "berkeley-1975", "-w", MIX]);
+    let of_one_slot = |key: &str| device["jobs"][key].as_f64().unwrap() / 2.0;
+    for (place, method) in ["job_slot", "lindsay_ferrari", "processor_alone"].into_iter().enumerate() {
+        let found = &check["methods"][place];
+        // The figures are those of `estimate`.
+        for (key, value) in estimate(&estimated, 0, method).as_object().unwrap() {
+            assert_eq!(&found[key], value, "{method}: {key}");
+        }
+        let difference = |key: &str, estimated: &str, simulated: f64| {
+            let expected = 100.0 * (found[estimated].as_f64().unwrap() / simulated - 1.0);
+            assert!((found[key].as_f64().unwrap() - expected).abs() < 1e-5, "{method}: {key}: {expected}");
+        };
+        difference("elapsed_difference_pct", "elapsed_s", 2.0 * of_one_slot("elapsed_s"));
+        difference("calls_difference_pct", "calls", 2.0 * of_one_slot("calls"));
+        difference("blocked_difference_pct", "blocked_s", of_one_slot("blocked_s"));
+    }
+    // No error is known where the processor is the bottleneck, as it is by this method.
+    assert_eq!(check["methods"][2]["agrees"], Value::Null);
+    let run = bench.run(&line);
+    let output = unfolded(&(run.stdout + &run.stderr));
+    for part in [
+        "the estimate by `job_slot` agrees with the simulation: elapsed time 407.54 s, a difference of -4.9 % (error of such estimates up to 8.9 %)",
+        "the estimate by `processor_alone` has no known error to compare with",
+        "(no error of such estimates is known)",
+    ] {
+        assert!(output.contains(part), "{part}: {output}");
+    }
+}
+
+#[test]
+fn estimates_of_a_stream_that_a_limit_ended_are_not_compared() {
+    let bench = Bench::new();
+    let two_drives = "jobs,drives=2,multiprogramming=4,buffer=8,input=2000/s,output=2000/s";
+    let line =
+        ["simulate", "berkeley-1975", "-w", two_drives, "--estimate", "--max-outstanding", "1", "--json"];
+    let run = bench.run(&line);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    let document: Value = serde_json::from_str(&run.stdout).unwrap();
+    let check = &document["devices"][0]["jobs_estimate_check"];
+    assert_eq!(
+        (&check["agrees"], &check["methods"][0]["elapsed_difference_pct"]),
+        (&Value::Null, &Value::Null)
+    );
+    assert!(check["notes"].to_string().contains("ended before the stream"), "{check:#}");
+}
+
+#[test]
+fn error_of_an_estimate_on_a_disk_with_a_buffer_is_unknown() {
+    let bench = Bench::new();
+    let document = bench.json(&["simulate", "cheetah-36es", "-w", MIX, "--estimate"]);
+    let check = &document["devices"][0]["jobs_estimate_check"];
+    assert_eq!(check["agrees"], Value::Null, "{check:#}");
+    assert!(check["methods"][0]["elapsed_difference_pct"].is_f64(), "{check:#}");
+    assert!(check["notes"].to_string().contains("access times are those of calls at random places"));
+}
+
+#[test]
 fn varied_parameter_has_a_row_for_each_value_and_a_plot() {
     let bench = Bench::new();
     let line = ["estimate", "berkeley-1975", "-w", MIX, "--vary", "threshold=2..8"];

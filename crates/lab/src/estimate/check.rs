@@ -120,7 +120,7 @@ pub(crate) fn check(
 }
 
 /// Difference of an estimated figure from the simulated one, in percent.
-fn difference_pct(estimated: Option<f64>, simulated: Option<f64>) -> Option<f64> {
+pub(super) fn difference_pct(estimated: Option<f64>, simulated: Option<f64>) -> Option<f64> {
     let simulated = simulated.filter(|simulated| *simulated > 0.0)?;
     Some(rounded(100.0 * (estimated? / simulated - 1.0)))
 }
@@ -129,7 +129,7 @@ fn difference_pct(estimated: Option<f64>, simulated: Option<f64>) -> Option<f64>
 const RESOLUTION_PCT: f64 = 0.5;
 
 /// Returns true if a difference exceeds neither the error of estimates nor what random variation adds.
-fn is_within(
+pub(super) fn is_within(
     difference_pct: Option<f64>,
     error_pct: Option<f64>,
     variation_pct: Option<f64>,
@@ -176,7 +176,7 @@ fn beside_check(
 }
 
 /// A percentage with its sign.
-fn signed(value: Option<f64>) -> String {
+pub(super) fn signed(value: Option<f64>) -> String {
     value.map_or_else(|| "unknown".to_owned(), |pct| format!("{pct:+.1} %"))
 }
 

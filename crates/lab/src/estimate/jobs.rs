@@ -23,6 +23,7 @@ use super::law;
 use crate::devices::{Resolved, Setup, resolve};
 use crate::failure::Failure;
 use crate::output::VERSION;
+use crate::progress::Progress;
 use crate::session::Session;
 use crate::workload::{WorkloadOptions, resolve_workload};
 
@@ -232,10 +233,7 @@ pub fn estimate_jobs(
         let values = options.vary.as_ref().map_or(&[][..], |vary| &vary.values);
         let iterations = values.len().max(1) as u64 * u64::from(job_slot::ITERATIONS);
         let mut progress = session.steps(&format!("estimating {}", device.label()), iterations);
-        let mut advance = |iterations: u32| match iterations {
-            0 => session.check(),
-            _ => progress.big_step(),
-        };
+        let mut advance = advancing(session, &mut progress);
         let values = values.iter().map(|value| Some(*value));
         for value in values.chain(options.vary.is_none().then_some(None)) {
             let mut spec = options.spec.clone();
@@ -244,10 +242,7 @@ pub fn estimate_jobs(
                 let context = format!("--vary {}: at {value}", vary.text);
                 spec.check().map_err(|error| Failure::from(error).context(context))?;
             }
-            let mut point = point(&spec, drive, options.seed, &mut advance).map_err(context)?;
-            if !has_one_access_time(&device) {
-                point.forget_errors();
-            }
+            let point = point_on(&device, &spec, drive, options.seed, &mut advance).map_err(context)?;
             points.push(JobsPoint { value, ..point });
         }
         devices.push(JobsDeviceEstimate {
@@ -286,6 +281,48 @@ impl JobsPoint {
              stream on this device"
                 .to_owned(),
         );
+    }
+}
+
+/// Estimates of one stream by all methods, with the errors that are known on that device.
+fn point_on(
+    device: &Resolved,
+    spec: &JobsSpec,
+    drive: DriveTimes,
+    seed: Seed,
+    advance: &mut impl FnMut(u32) -> Result<(), Failure>,
+) -> Result<JobsPoint, Failure> {
+    let mut point = point(spec, drive, seed, advance)?;
+    if !has_one_access_time(device) {
+        point.forget_errors();
+    }
+    Ok(point)
+}
+
+/// Estimates of the stream of a simulation.
+///
+/// # Errors
+/// A device that does not fit the stream, or a stop.
+pub(super) fn estimate_simulated(
+    session: &Session,
+    device: &Resolved,
+    spec: &JobsSpec,
+    seed: Seed,
+) -> Result<JobsPoint, Failure> {
+    let drive = drive_times(device, spec, seed)?;
+    let iterations = u64::from(job_slot::ITERATIONS);
+    let mut progress = session.steps(&format!("estimating {}", device.label()), iterations);
+    point_on(device, spec, drive, seed, &mut advancing(session, &mut progress))
+}
+
+/// Steps of the progress for the iterations of an estimate, and a look at the stop token between them.
+fn advancing<'a>(
+    session: &'a Session,
+    progress: &'a mut Progress,
+) -> impl FnMut(u32) -> Result<(), Failure> + 'a {
+    move |iterations| match iterations {
+        0 => session.check(),
+        _ => progress.big_step(),
     }
 }
 

@@ -65,19 +65,12 @@ pub(crate) fn check_method(workload: &ResolvedWorkload) -> Result<(), Failure> {
         {
             Err(completions_without_method())
         }
-        WorkloadSpec::Synthetic(_) | WorkloadSpec::Replay(_) => Ok(()),
+        WorkloadSpec::Synthetic(_) | WorkloadSpec::Replay(_) | WorkloadSpec::Jobs(_) => Ok(()),
         _ => Err(processes_without_method(workload)),
     }
 }
 
 fn processes_without_method(workload: &ResolvedWorkload) -> Failure {
-    if matches!(workload.spec, WorkloadSpec::Jobs(_)) {
-        return Failure::new(format!(
-            "--workload `{}`: a stream of jobs is estimated on its own, by other figures than those of a simulation of requests",
-            workload.name
-        ))
-        .hint(format!("compare `elapsed_s` with that of: seeklab estimate DEVICE --workload {}", workload.name));
-    }
     Failure::new(format!(
         "--workload `{}`: its requests depend on what their processes do, for which no method is there",
         workload.name

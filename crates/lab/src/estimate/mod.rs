@@ -10,6 +10,7 @@ mod check;
 mod errors;
 mod figures;
 mod jobs;
+mod jobs_check;
 mod law;
 mod load;
 mod observed;
@@ -53,6 +54,8 @@ pub use jobs::{
     JobsDeviceEstimate, JobsEstimateFigures, JobsEstimateOptions, JobsEstimateResult, JobsMethodFigures,
     JobsPoint, Vary, estimate_jobs, stream_of_jobs,
 };
+pub use jobs_check::{JobsEstimateCheck, JobsMethodCheck};
+pub(crate) use jobs_check::{check_jobs, jobs_of};
 pub(crate) use observed::{Observed, Observer};
 pub use operational::{
     BoundsFigures, TraceDeviceEstimate, TraceEstimateFigures, TraceEstimateOptions, TraceEstimateResult,
