@@ -8,6 +8,7 @@
 //! | `workload.op` | read or write |
 //! | `workload.kind` | discard, write of zeroes or write, of what is no read |
 //! | `workload.fua` | force unit access, of writes |
+//! | `workload.criticality` | time-critical or time-noncritical |
 //! | `workload.size` | number of blocks |
 //! | `workload.pattern` | sequential, local or elsewhere |
 //! | `workload.address` | where, if not sequential |
@@ -39,7 +40,8 @@ mod spec;
 use std::sync::Arc;
 
 use seeklab_core::{
-    Arrival, Completion, DescriptionError, Duration, Instant, Operation, Request, Seed, Stream, Workload,
+    Arrival, Completion, Criticality, DescriptionError, Duration, Instant, Operation, Request, Seed, Stream,
+    Workload,
 };
 
 pub use address::{AddressDistribution, AddressSpec, Extent, HotZone, RankOrder};
@@ -70,7 +72,31 @@ pub struct Synthetic {
     timing: Timing,
     places: Places,
     operations: Operations,
+    classes: Option<Classes>,
     share: Share,
+}
+
+/// Draws the class of each request.
+#[derive(Debug, Clone)]
+struct Classes {
+    noncritical: f64,
+    stream: Stream,
+}
+
+impl Classes {
+    /// `None` if all requests are time-critical.
+    fn new(spec: &SyntheticSpec, seed: Seed) -> Option<Self> {
+        let noncritical = spec.noncritical.as_f64();
+        (noncritical > 0.0).then(|| Self { noncritical, stream: seed.stream("workload.criticality") })
+    }
+
+    fn draw(&mut self) -> Criticality {
+        if self.stream.chance(self.noncritical) {
+            Criticality::TimeNoncritical
+        } else {
+            Criticality::TimeCritical
+        }
+    }
 }
 
 /// The requests of one thread of several that send the same workload together.
@@ -123,6 +149,7 @@ impl Synthetic {
             timing,
             places: Places::new(spec, target, seed, supplied.extents)?,
             operations: Operations::new(spec, seed)?,
+            classes: Classes::new(spec, seed),
             share: Share { index: 0, threads: 1 },
         })
     }
@@ -172,7 +199,10 @@ impl Synthetic {
             }
         };
         self.issued += 1;
-        request
+        match &mut self.classes {
+            None => request,
+            Some(classes) => Request { criticality: classes.draw(), ..request },
+        }
     }
 }
 

@@ -19,6 +19,7 @@ use crate::spec::WorkloadSpec;
 /// write_zeroes = "1%"
 /// fua = "10%"                     # share of the writes with force unit access
 /// flush_every = 32                # a flush follows so many writes
+/// noncritical = "20%"             # share of the requests that no process waits for
 /// size = "8KiB"                   # or a mix or a distribution, see `SizeSpec`
 /// align = "8KiB"                  # starts are multiples of it; the block size if absent
 /// sequential = "20%"              # share that begins where the last request ended
@@ -55,6 +56,10 @@ pub struct SyntheticSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1), extend("x-unit" = "writes"))]
     pub flush_every: Option<u64>,
+    /// Share of the requests that are time-noncritical: no process waits for them. The rest are time-critical.
+    #[serde(default, skip_serializing_if = "is_none")]
+    #[schemars(extend("x-maximum" = "100%"))]
+    pub noncritical: Ratio,
     /// Size of the requests. Required unless `address` chooses extents, which have sizes of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<SizeSpec>,

@@ -1,6 +1,6 @@
 //! Same seed, same requests; one aspect changed, the others unchanged?
 
-use seeklab_core::{Arrival, Instant, Operation, Workload};
+use seeklab_core::{Arrival, Criticality, Instant, Operation, Request, Workload};
 
 use crate::common::{arrivals, with_seed, workload};
 
@@ -34,17 +34,14 @@ fn clone_continues_identically() {
 #[test]
 fn changing_one_aspect_leaves_the_others_unchanged() {
     let base = arrivals(&mut workload(LINE));
-    let times =
-        |drawn: &[(Instant, seeklab_core::Request)]| drawn.iter().map(|(time, _)| *time).collect::<Vec<_>>();
-    let ops = |drawn: &[(Instant, seeklab_core::Request)]| {
+    let times = |drawn: &[(Instant, Request)]| drawn.iter().map(|(time, _)| *time).collect::<Vec<_>>();
+    let ops = |drawn: &[(Instant, Request)]| {
         drawn.iter().map(|(_, request)| request.op == Operation::Read).collect::<Vec<_>>()
     };
-    let sizes = |drawn: &[(Instant, seeklab_core::Request)]| {
-        drawn.iter().map(|(_, request)| request.blocks).collect::<Vec<_>>()
-    };
-    let places = |drawn: &[(Instant, seeklab_core::Request)]| {
-        drawn.iter().map(|(_, request)| request.lbn).collect::<Vec<_>>()
-    };
+    let sizes =
+        |drawn: &[(Instant, Request)]| drawn.iter().map(|(_, request)| request.blocks).collect::<Vec<_>>();
+    let places =
+        |drawn: &[(Instant, Request)]| drawn.iter().map(|(_, request)| request.lbn).collect::<Vec<_>>();
     let with = |change: (&str, &str)| arrivals(&mut workload(&LINE.replace(change.0, change.1)));
 
     let other = with(("read=66%", "read=10%"));
@@ -62,4 +59,20 @@ fn changing_one_aspect_leaves_the_others_unchanged() {
     let other = with(("64KiB:1", "64KiB:9"));
     assert_eq!((times(&base), ops(&base)), (times(&other), ops(&other)));
     assert_ne!(sizes(&base), sizes(&other));
+}
+
+#[test]
+fn classes_are_drawn_in_their_share_and_leave_all_else_unchanged() {
+    let base = arrivals(&mut workload(LINE));
+    assert!(base.iter().all(|(_, request)| request.criticality == Criticality::TimeCritical));
+    let classed = arrivals(&mut workload(&format!("{LINE},noncritical=30%")));
+    let noncritical =
+        classed.iter().filter(|(_, request)| request.criticality == Criticality::TimeNoncritical).count();
+    // Five standard deviations of 2,000 draws.
+    assert!((noncritical as f64 - 600.0).abs() < 103.0, "{noncritical}");
+    let without: Vec<_> = classed
+        .into_iter()
+        .map(|(time, request)| (time, Request { criticality: Criticality::TimeCritical, ..request }))
+        .collect();
+    assert_eq!(base, without);
 }
