@@ -2,18 +2,21 @@
 """Compare estimates with simulations and write the tables of validation/estimate.
 
     scripts/estimate-validation.py [--binary target/release/seeklab] [--requests N]
-        [--only laws,loads,writes,thinking,traces,predictions,until,coverage] [--device D]
+        [--only laws,loads,writes,mixes,thinking,traces,predictions,until,coverage] [--device D]
 
 laws.csv    service times of closed simulations beside those of the law
 loads.csv   response times of Poisson loads of reads, 10 to 95 % of the highest sustained rate
 writes.csv  response times of Poisson loads of reads and writes; the mean is that of the reads
+mixes.csv   response times of all requests of Poisson loads: half reads, half writes, on disks with and without write-back; on a
+            clone of a recorded trace; on disks with a fault that delays requests; reads in batches; two classes of priority;
+            closed reads over three devices
 traces.csv  response times of traces at 30 and 60 % load
 predictions.csv  the same by the recursion with the services of the run at the other load, written here a second time
 until.csv   growth by --until beside a bisection over simulations; of Poisson loads with the random variation of the simulations
 coverage.csv  how often the intervals of --until have the growth of a load that is known better than from their sample: bursts
             drawn with other seeds beside a bisection over long simulations, and halves of traces beside each other
 thinking.csv  response times of populations with think time
-errors.csv  largest errors by method, origin of the law and utilisation, from the tables of laws, loads, writes, traces and
+errors.csv  largest errors by method, origin of the law and utilisation, from the tables of laws, loads, writes, mixes, traces and
             populations; they contain the random variation of the simulations
 
 The traces are those of ../shared/traces and examples/office-server.csv.zst.
@@ -26,6 +29,7 @@ import json
 import math
 import os
 import pathlib
+import random
 import re
 import statistics
 import subprocess
@@ -55,6 +59,11 @@ LAYERS.update({f"byte limit over {disk}": f"kind = 'limit'\n[[bytes]]\nrate = '{
 READS = "random,size=8KiB,read=100%"
 # Layers whose loads have several lengths.
 READS_OF = dict.fromkeys([name for name in LAYERS if name.startswith("byte limit")], "random,size=8KiB:60+64KiB:40,read=100%")
+MIX = "random,size=8KiB,read=50%"
+MIX_DISKS = ["cheetah-36es", "ibm18es", "nearline-7200"]
+DELAYS = [("reply", "delay,add=20ms,probability=1%"), ("device", "delay,add=20ms,probability=1%,holds=device")]
+DELAYED_DISKS = ["cheetah-36es", "nearline-7200"]
+MIX_LOADS = [10, 30, 50, 70, 80, 90]
 ONLY_DEVICES = []
 TRACE_DISKS = ["cheetah-36es", "atlas10k", "nearline-7200"]
 REORDERING_DISKS = ["nearline-7200"]
@@ -151,12 +160,16 @@ def simulated_over_seeds(seeklab, device, line, requests):
     of = lambda run: {"mean": run["response_mean_ms"], "p99": run["response_p99_ms"],
                       "half_width": run["response_mean_half_width_95_ms"] or 0.0,
                       "read_mean": run.get("read_response_mean_ms"), "read_p99": run.get("read_response_p99_ms"),
-                      "write_mean": run.get("write_response_mean_ms")}
+                      "write_mean": run.get("write_response_mean_ms"),
+                      **{name: ((run.get("by_criticality") or {}).get(name) or {}).get("response_mean_ms")
+                         for name in ["time_critical", "time_noncritical"]}}
     runs = [of(run) for run in runs]
     mean = lambda key: sum(run[key] for run in runs) / len(runs) if all(run[key] is not None for run in runs) else None
     figures = {key: mean(key) for key in runs[0]}
     # Half widths of 95 % intervals by batch means, of independent runs. Percentiles have only the runs.
     figures["se"] = sum((run["half_width"] / 1.96) ** 2 for run in runs) ** 0.5 / len(runs)
+    for name in [name for name in ["time_critical", "time_noncritical"] if figures[name] is not None]:
+        figures[f"{name}_se_pct"] = 100 * standard_error([run[name] for run in runs]) / figures[name]
     of_reads = "read_p99" if figures["read_p99"] is not None else "p99"
     figures["p99_se_pct"] = 100 * standard_error([run[of_reads] for run in runs]) / figures[of_reads]
     return figures
@@ -237,6 +250,103 @@ def writes(seeklab, requests):
             })
             print(*rows[-1].values(), sep=", ", flush=True)
     merge("writes.csv", rows)
+
+
+def mixes(seeklab, requests):
+    rows = []
+    for name, device, load, line in mix_cases(seeklab):
+        first = line.format(rate=1, batches_of_4="10s", batches_of_20="100s")
+        saturation = seeklab.json("estimate", *device, "-w", first)["saturation_per_s"]
+        for share in MIX_LOADS:
+            rate = round(saturation * share / 100, 3)
+            at = line.format(rate=rate, batches_of_4=f"{4000 / rate:.6f}ms",
+                             batches_of_20=f"{20000 / rate:.6f}ms")
+            # Rare long services of a clone, batches, and classes that wait for others spread the means of runs.
+            long = 20 if "clone" in name or "batches" in load or "noncritical" in load else 1
+            count = long * requests * (4 if share < 70 else 10)
+            estimated = seeklab.json("estimate", *device, "-w", at)
+            if estimated["saturated"]:
+                continue
+            simulated = simulated_over_seeds(seeklab, device, at, count)
+            origin = "clone" if "clone" in name else "faults" if "delays" in name else estimated["law"]["origin"]
+            row = {
+                "device": name, "load": load, "load_pct": share, "method": estimated["method"],
+                "origin": origin, "utilisation_pct": estimated["utilisation_pct"],
+                "requests": count, "seeds": len(SEEDS), "simulated_mean_ms": round(simulated["mean"], 6),
+                "simulated_se_pct": round(100 * simulated["se"] / simulated["mean"], 3),
+                "estimated_mean_ms": estimated["response_mean_ms"],
+                "error_mean_pct": pct(estimated["response_mean_ms"], simulated["mean"]),
+                "simulated_p99_ms": round(simulated["p99"], 6), "estimated_p99_ms": estimated["response_p99_ms"],
+                "error_p99_pct": pct(estimated["response_p99_ms"], simulated["p99"]),
+                "error_read_mean_pct": pct(estimated["read_response_mean_ms"], simulated["read_mean"]),
+                "error_write_mean_pct": pct(estimated["write_response_mean_ms"], simulated["write_mean"]),
+            }
+            classes = ["time_critical", "time_noncritical"] if estimated["method"] == "mg1_priorities" else []
+            # The mean over both classes says nothing about priorities.
+            rows += [row | {"load": f"{load}, {of.replace('_', '-')}", "simulated_mean_ms": round(simulated[of], 6),
+                            "simulated_se_pct": round(simulated[f"{of}_se_pct"], 3),
+                            "estimated_mean_ms": estimated[f"{of}_response_mean_ms"],
+                            "error_mean_pct": pct(estimated[f"{of}_response_mean_ms"], simulated[of])}
+                     for of in classes] or [row]
+            print(*rows[-1].values(), sep=", ", flush=True)
+    merge("mixes.csv", rows + networks(seeklab, requests))
+
+
+NETWORK = "three exponential devices"
+NETWORK_SHARES = [0.5, 0.3, 0.2]
+
+
+def networks(seeklab, requests):
+    """Closed reads over three devices that are drawn request by request, simulated with several seeds."""
+    if ONLY_DEVICES and NETWORK not in ONLY_DEVICES:
+        return []
+    draws = random.Random(1)
+    trace = pathlib.Path(tempfile.mkdtemp(prefix="estimate-validation-")) / "three.csv"
+    with open(trace, "w") as file:
+        file.write("arrival_ns,op,lbn,blocks,device\n")
+        for request in range(4 * requests):
+            device = draws.choices(range(len(NETWORK_SHARES)), NETWORK_SHARES)[0]
+            file.write(f"{request},read,{draws.randrange(2_000_000)},16,{device}\n")
+    rows = []
+    for population in [1, 2, 4, 8, 16, 32]:
+        arguments = ["exponential", "-w", str(trace), "--closed", str(population)]
+        estimated = seeklab.json("estimate", *arguments)
+        runs = [seeklab.json("simulate", *arguments, "--seed", str(seed))["response_mean_ms"] for seed in SEEDS]
+        mean = sum(runs) / len(runs)
+        rows.append({
+            "device": NETWORK, "load": f"closed reads, population {population:02}", "method": estimated["method"],
+            "origin": estimated["law"]["origin"], "utilisation_pct": estimated["utilisation_pct"],
+            "requests": 4 * requests * len(SEEDS), "seeds": len(SEEDS), "simulated_mean_ms": round(mean, 6),
+            "simulated_se_pct": round(100 * standard_error(runs) / mean, 3),
+            "estimated_mean_ms": estimated["response_mean_ms"],
+            "error_mean_pct": pct(estimated["response_mean_ms"], mean),
+        })
+        print(*rows[-1].values(), sep=", ", flush=True)
+    return rows
+
+
+def mix_cases(seeklab):
+    """Name, arguments, load and workload line of each case of the mixes; the line has a place for the rate."""
+    mix, reads = MIX + ",poisson={rate}/s", READS + ",poisson={rate}/s"
+    through = ["--set", "electronics.buffer.write_back=none"]
+    cases = [(disk, [disk], "50 % reads of 8 KiB", mix) for disk in MIX_DISKS]
+    cases += [(f"{disk} without write-back", [disk, *through], "50 % reads of 8 KiB", mix) for disk in MIX_DISKS]
+    cases += [(f"{disk} with delays of the {holds}", [disk, "--fault", fault], "reads of 8 KiB", reads)
+              for disk in DELAYED_DISKS for holds, fault in DELAYS]
+    shared = pathlib.Path(os.environ.get("SEEKLAB_SHARED", ROOT.parent / "shared")) / "traces"
+    clone = pathlib.Path(tempfile.mkdtemp(prefix="estimate-validation-")) / "clone.toml"
+    subprocess.run([seeklab.binary, "fit", str(shared / "pgbench-loop/pgbench.csv.zst"), "-o", str(clone)],
+                   check=True, capture_output=True)
+    cases += [("clone of pgbench-loop", [str(clone)], "50 % reads of 8 KiB", mix),
+              ("clone of pgbench-loop", [str(clone)], "reads of 8 KiB", reads)]
+    bursty = f"{READS},arrivals.process=bursty,arrivals.within=0ms"
+    cases += [(disk, [disk], f"reads of 8 KiB in batches of {size}, {name}",
+               f"{bursty},arrivals.burst={size},arrivals.burst_distribution={name},arrivals.gap={{batches_of_{size}}}")
+              for disk in ["exponential", "constant", "hp-c2490a"] for size, name in [(4, "constant"), (20, "geometric")]]
+    cases += [(f"{disk} --scheduler criticality-c-look", [disk, "--scheduler", "criticality-c-look"],
+               f"{share} % time-noncritical", f"{reads},noncritical={share}%")
+              for disk in ["exponential", "constant"] for share in [30, 70]]
+    return [case for case in cases if not ONLY_DEVICES or case[0] in ONLY_DEVICES]
 
 
 def thinking(seeklab, requests):
@@ -547,7 +657,7 @@ def errors():
             if row.get(f"error_{figure}_pct"):
                 group[figure].append(abs(float(row[f"error_{figure}_pct"])))
 
-    for name in ["loads.csv", "writes.csv", "traces.csv", "laws.csv", "thinking.csv"]:
+    for name in ["loads.csv", "writes.csv", "mixes.csv", "traces.csv", "laws.csv", "thinking.csv"]:
         if not (FOLDER / name).exists():
             continue
         for row in csv.DictReader(open(FOLDER / name)):
@@ -567,12 +677,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--binary", default=str(ROOT / "target/release/seeklab"))
     parser.add_argument("--requests", type=int, default=100_000)
-    parser.add_argument("--only", default="laws,loads,writes,thinking,traces,predictions,until,coverage")
+    parser.add_argument("--only", default="laws,loads,writes,mixes,thinking,traces,predictions,until,coverage")
     parser.add_argument("--device", action="append", default=[], help="a device; rows of others stay")
     options = parser.parse_args()
     ONLY_DEVICES.extend(options.device)
     seeklab = Seeklab(options.binary)
-    parts = {"laws": laws, "loads": loads, "writes": writes, "thinking": thinking, "traces": traces, "predictions": predictions,
+    parts = {"laws": laws, "loads": loads, "writes": writes, "mixes": mixes, "thinking": thinking, "traces": traces, "predictions": predictions,
              "until": until, "coverage": coverage}
     for part in options.only.split(","):
         parts[part](seeklab, options.requests)

@@ -3,6 +3,7 @@
 //! | assumption | figure | holds if |
 //! | --- | --- | --- |
 //! | Poisson arrivals | variance over mean of the arrivals in windows of 16 mean interarrival times, around the means of eight stretches | within four deviations of 1 |
+//! | Poisson batches | as of Poisson arrivals; arrivals at one time count once | likewise |
 //! | stationary arrivals | arrivals of the busiest of eight stretches of equal time over the mean of all | at most 1.1, or four deviations above 1 |
 //! | independent services | correlation of the service times of consecutive requests | within four deviations of 0, or 0.1 |
 //! | services independent of idle times | mean service after an idle time over that without | within 5 % of 1 |
@@ -10,6 +11,8 @@
 //! | sizes of the law | mean length of the requests over that of the requests of the law | within 10 % of 1 |
 //! | operations of the law | share of reads less that of the requests of the law | within 0.1 of 0 |
 //! | writes of the law | share of the requests that are writes into a buffer that empties in idle times, if the law is that of a full buffer | 0 |
+//! | exponential services | standard deviation over mean of the service times, of the device where it is farthest from 1 | within 0.1 of 1 |
+//! | independent routing | consecutive requests of one device over as many as of independent requests | within 0.1 of 1 |
 //! | no faults | share of the requests that a fault struck | 0 |
 //! | limits in the steady state | time until the burst of a limit has run out over the time of the load | at most 0.1 |
 
@@ -48,6 +51,8 @@ pub struct Assumption {
 pub enum AssumptionKind {
     /// Arrivals are a Poisson process.
     PoissonArrivals,
+    /// Batches of requests arrive as a Poisson process.
+    PoissonBatches,
     /// The rate of arrivals does not change.
     StationaryArrivals,
     /// Service times do not depend on those before.
@@ -62,6 +67,10 @@ pub enum AssumptionKind {
     OperationsOfTheLaw,
     /// Think times are exponential.
     ExponentialThinkTimes,
+    /// Service times of the devices of a network are exponential.
+    ExponentialServices,
+    /// The device of a request does not depend on that of the one before.
+    IndependentRouting,
     /// No write goes into a buffer that empties in idle times, which a law of closed runs lacks.
     WritesOfTheLaw,
     /// No request is struck by a fault.
@@ -75,6 +84,7 @@ impl AssumptionKind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::PoissonArrivals => "poisson_arrivals",
+            Self::PoissonBatches => "poisson_batches",
             Self::StationaryArrivals => "stationary_arrivals",
             Self::IndependentServices => "independent_services",
             Self::ServicesIndependentOfIdle => "services_independent_of_idle",
@@ -82,6 +92,8 @@ impl AssumptionKind {
             Self::SizesOfTheLaw => "sizes_of_the_law",
             Self::OperationsOfTheLaw => "operations_of_the_law",
             Self::ExponentialThinkTimes => "exponential_think_times",
+            Self::ExponentialServices => "exponential_services",
+            Self::IndependentRouting => "independent_routing",
             Self::WritesOfTheLaw => "writes_of_the_law",
             Self::NoFaults => "no_faults",
             Self::LimitsInSteadyState => "limits_in_steady_state",
@@ -92,6 +104,7 @@ impl AssumptionKind {
     pub const fn figure_in_words(self) -> &'static str {
         match self {
             Self::PoissonArrivals => "variance over mean of arrivals in windows",
+            Self::PoissonBatches => "variance over mean of batches in windows",
             Self::StationaryArrivals => {
                 "arrivals of the busiest eighth of the time over the mean of all eighths"
             }
@@ -102,6 +115,12 @@ impl AssumptionKind {
             }
             Self::SizesOfTheLaw => "mean length of the requests over that of the requests of the law",
             Self::OperationsOfTheLaw => "share of reads less that of the requests of the law",
+            Self::ExponentialServices => {
+                "standard deviation of the service times of a device over their mean"
+            }
+            Self::IndependentRouting => {
+                "share of the requests for the device of the one before, over that of independent requests,"
+            }
             Self::ExponentialThinkTimes => "standard deviation of the think times over their mean",
             Self::WritesOfTheLaw => {
                 "share of the writes into a buffer that empties in idle times, where the law is that of a full one,"
@@ -122,10 +141,16 @@ impl Method {
                 self,
                 Self::Closed
                     | Self::FinitePopulation
+                    | Self::MeanValueAnalysis
+                    | Self::Mxg1
                     | Self::Lindley
                     | Self::LindleyReordered
                     | Self::AllenCunneen
             ),
+            AssumptionKind::PoissonBatches => matches!(self, Self::Mxg1),
+            AssumptionKind::ExponentialServices | AssumptionKind::IndependentRouting => {
+                matches!(self, Self::MeanValueAnalysis)
+            }
             AssumptionKind::ExponentialThinkTimes => matches!(self, Self::FinitePopulation),
             // The recursion takes arrivals and service times as they are, and a closed load has no arrivals.
             AssumptionKind::StationaryArrivals
@@ -134,6 +159,8 @@ impl Method {
                 matches!(
                     self,
                     Self::Mg1
+                        | Self::Mg1Priorities
+                        | Self::Mxg1
                         | Self::DepartureChain
                         | Self::LimitedQueue
                         | Self::BirthDeath
@@ -208,6 +235,14 @@ pub fn poisson_arrivals(arrivals: &[Instant]) -> Option<Assumption> {
     Some(Assumption::around(AssumptionKind::PoissonArrivals, dispersion, 1.0, allowed))
 }
 
+/// As [`poisson_arrivals`], of arrivals that count once if they come at one time.
+pub fn poisson_batches(arrivals: &[Instant]) -> Option<Assumption> {
+    let mut batches = arrivals.to_vec();
+    batches.dedup();
+    poisson_arrivals(&batches)
+        .map(|of_arrivals| Assumption { kind: AssumptionKind::PoissonBatches, ..of_arrivals })
+}
+
 /// Arrivals of the busiest of eight stretches over the mean. Bursts spread the rates of stretches, too, so the allowed
 /// range grows with the dispersion of the arrivals.
 pub fn stationary_arrivals(arrivals: &[Instant]) -> Option<Assumption> {
@@ -241,6 +276,30 @@ pub fn independent_services(services_s: &[f64]) -> Option<Assumption> {
 /// Think times of a population of several members, whose standard deviation is that many times their mean.
 pub fn exponential_think_times(variation: f64) -> Assumption {
     Assumption::around(AssumptionKind::ExponentialThinkTimes, variation, 1.0, 0.1)
+}
+
+/// Service times of the devices of a network, by the standard deviation over the mean of each: the farthest from 1.
+pub fn exponential_services(variations: impl IntoIterator<Item = f64>) -> Option<Assumption> {
+    let distance = |variation: &f64| (variation - 1.0).abs();
+    let farthest = variations.into_iter().max_by(|one, other| distance(one).total_cmp(&distance(other)))?;
+    Some(Assumption::around(AssumptionKind::ExponentialServices, farthest, 1.0, 0.1))
+}
+
+/// Requests that go to the device of the request before, over as many as independent requests with the same shares would. `None`
+/// of fewer than 64 requests.
+pub fn independent_routing(devices: impl IntoIterator<Item = u16>) -> Option<Assumption> {
+    let mut counts = std::collections::BTreeMap::<u16, u64>::new();
+    let (mut before, mut same, mut total) = (None, 0_u64, 0_u64);
+    for device in devices {
+        *counts.entry(device).or_default() += 1;
+        same += u64::from(before == Some(device));
+        total += 1;
+        before = Some(device);
+    }
+    let of_all = total as f64;
+    let independent: f64 = counts.values().map(|count| (*count as f64 / of_all).powi(2)).sum();
+    let figure = same as f64 / (of_all - 1.0) / independent;
+    (total >= 64).then(|| Assumption::around(AssumptionKind::IndependentRouting, figure, 1.0, 0.1))
 }
 
 /// Service times after idle times: those of a law that was sampled with and without them.

@@ -8,6 +8,10 @@ use crate::queueing::{OperationTimes, Steady};
 pub enum Method {
     /// M/G/1.
     Mg1,
+    /// M/G/1 with two classes of priority.
+    Mg1Priorities,
+    /// M/G/1 with arrivals in batches.
+    Mxg1,
     /// The chain embedded at departures.
     DepartureChain,
     /// The recursion with a write buffer.
@@ -18,6 +22,8 @@ pub enum Method {
     BirthDeath,
     /// A population without think time.
     Closed,
+    /// A closed network of several devices.
+    MeanValueAnalysis,
     /// A finite population with think time.
     FinitePopulation,
     /// Lindley's recursion over arrivals.
@@ -34,11 +40,14 @@ impl Method {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Mg1 => "mg1",
+            Self::Mg1Priorities => "mg1_priorities",
+            Self::Mxg1 => "mxg1",
             Self::DepartureChain => "departure_chain",
             Self::BufferedWrites => "buffered_writes",
             Self::LimitedQueue => "limited_queue",
             Self::BirthDeath => "birth_death",
             Self::Closed => "closed",
+            Self::MeanValueAnalysis => "mean_value_analysis",
             Self::FinitePopulation => "finite_population",
             Self::Lindley => "lindley",
             Self::LindleyReordered => "lindley_reordered",
@@ -68,13 +77,33 @@ pub struct Estimate {
     pub reads: Option<OperationTimes>,
     /// Response times of the writes, if they differ from those of the reads.
     pub writes: Option<OperationTimes>,
+    /// Mean response times by class, if a queue serves one class first.
+    pub classes: Option<ClassMeans>,
     /// Highest sustained rate per second. `None` if nothing limits it.
     pub saturation_per_s: Option<f64>,
+}
+
+/// Mean response times of the two classes of a queue that serves one class first, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ClassMeans {
+    /// Of the requests that are served first.
+    pub time_critical_s: f64,
+    /// Of the others.
+    pub time_noncritical_s: f64,
 }
 
 impl Estimate {
     /// An estimate of means alone.
     pub(crate) const fn of_means(method: Method, service: ServiceMoments, steady: Steady) -> Self {
-        Self { method, service, steady, quantiles_s: None, reads: None, writes: None, saturation_per_s: None }
+        Self {
+            method,
+            service,
+            steady,
+            quantiles_s: None,
+            reads: None,
+            writes: None,
+            classes: None,
+            saturation_per_s: None,
+        }
     }
 }

@@ -236,6 +236,17 @@ impl Resolved {
         self.queue
     }
 
+    /// The device with that number: itself, or the one of a description that has several with numbers.
+    ///
+    /// # Errors
+    /// A description that has no device of that number.
+    pub fn numbered(&self, number: u16) -> Result<Self, Failure> {
+        let Some(numbers) = self.description.device_numbers()? else { return Ok(self.clone()) };
+        let place = numbers.iter().position(|found| *found == number);
+        let place = place.ok_or_else(|| Failure::new(format!("{}: has no device {number}", self.label())))?;
+        Ok(Self { description: self.description.children()[place].clone(), ..self.clone() })
+    }
+
     /// One instance for each device number that occurs, made when it first does; or the devices of a description that has
     /// several with numbers.
     ///

@@ -326,6 +326,10 @@ fn trace_alone_has_the_figures_counted_by_hand() {
     bench.write("recorded.csv", text);
     let document = bench.json(&["estimate", "-w", "recorded.csv", "--report", "laws.html"]);
     assert_eq!((&document["method"], &document["bottleneck"]), (&"operational".into(), &1.into()));
+    // No error is stated, and why.
+    assert_eq!(document["error_pct"], Value::Null);
+    let reason = document["error_unknown_because"].as_str().unwrap();
+    assert!(reason.contains("up to 62 % below"), "{reason}");
     close(&document["growth_max"], 2.0, 1e-9);
     close(&document["outstanding_mean"], 0.7, 1e-9);
     assert_eq!((&document["requests"], &document["requests_without_completion"]), (&5.into(), &1.into()));

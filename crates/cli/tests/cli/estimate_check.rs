@@ -67,6 +67,70 @@ fn estimate_of_a_plain_load_agrees_and_nothing_is_broken() {
 }
 
 #[test]
+fn estimate_of_batches_agrees() {
+    let bench = Bench::new();
+    let batches = |distribution: &str| {
+        format!(
+            "random,size=8KiB,read=100%,arrivals.process=bursty,arrivals.within=0ms,arrivals.burst=4,\
+             arrivals.burst_distribution={distribution},arrivals.gap=160ms,requests=100000"
+        )
+    };
+    for (device, distribution) in
+        [("exponential", "geometric"), ("constant", "constant"), ("hp-c2490a", "constant")]
+    {
+        let check = check(&bench, &[device, "-w", &batches(distribution)]);
+        assert_eq!(
+            (&check["estimate"]["method"], &check["agrees"]),
+            (&"mxg1".into(), &true.into()),
+            "{check:#}"
+        );
+        assert!(broken(&check).is_empty(), "{check:#}");
+        let difference = |key: &str| check[key].as_f64().unwrap().abs();
+        // Without batches, M/G/1 is more than 60 % off.
+        assert!(difference("response_mean_difference_pct") < 4.0, "{check:#}");
+        assert!(difference("response_p99_difference_pct") < 8.0, "{check:#}");
+    }
+    let grown = batches("constant");
+    let until = ["estimate", "exponential", "-w", &grown, "--until", "response_mean_ms<=60"];
+    let growth = bench.json(&until)["devices"][0]["until"].clone();
+    // Constant batches of 4 at an exponential server of 10 ms: (1 + 4) / 2 · 10 ms / (1 − ρ).
+    let utilisation = 0.25 * growth["growth"].as_f64().unwrap();
+    assert!((25.0 / (1.0 - utilisation) - 60.0).abs() < 0.1, "{growth:#}");
+}
+
+#[test]
+fn estimates_of_two_classes_of_priority_agree() {
+    let bench = Bench::new();
+    for device in ["exponential", "constant"] {
+        let load = "random,size=8KiB,read=100%,noncritical=40%,poisson=75/s,requests=200000";
+        let check = check(&bench, &[device, "--scheduler", "criticality-c-look", "-w", load]);
+        assert_eq!(check["estimate"]["method"], "mg1_priorities", "{check:#}");
+        assert_eq!(check["agrees"], true, "{check:#}");
+        for class in ["time_critical", "time_noncritical"] {
+            let difference = check[&format!("{class}_difference_pct")].as_f64().unwrap();
+            assert!(difference.abs() < 4.0, "{device}: {class}: {check:#}");
+        }
+        let of = |key: &str| check["estimate"][key].as_f64().unwrap();
+        assert!(
+            2.0 * of("time_critical_response_mean_ms") < of("time_noncritical_response_mean_ms"),
+            "{check:#}"
+        );
+        // Without such a queue, classes have no effect.
+        let plain = self::check(&bench, &[device, "-w", load]);
+        assert_eq!(plain["estimate"]["method"], "mg1", "{plain:#}");
+    }
+    let run = bench.run(&[
+        "estimate",
+        "constant",
+        "--scheduler",
+        "criticality-c-look",
+        "-w",
+        "random,noncritical=40%,poisson=75/s",
+    ]);
+    assert!(unfolded(&run.done()).contains("time-noncritical"));
+}
+
+#[test]
 fn preset_with_writes_behind_a_buffer_agrees() {
     let bench = Bench::new();
     // Exponential sizes, 67 % reads: the write buffer empties between arrivals.
@@ -217,4 +281,47 @@ fn loads_without_a_method_are_refused_before_anything_runs() {
     let parts = ["--estimate: --workload `postmark`", "depend on what their processes do"];
     bench.run(&["simulate", "constant", "-w", "postmark", "--estimate", "--out", "t.csv"]).fails(&parts);
     assert!(!bench.path("t.csv").exists());
+}
+
+#[test]
+fn estimate_of_a_closed_load_over_several_devices_agrees() {
+    let bench = Bench::new();
+    let mut draws = Draws(7);
+    let mut text = "arrival_ns,op,lbn,blocks,device\n".to_owned();
+    for request in 0..60_000_u64 {
+        let device = [0, 0, 0, 0, 0, 1, 1, 1, 4, 4][draws.below(10) as usize];
+        text += &format!("{request},read,{},8,{device}\n", draws.below(2_000_000));
+    }
+    bench.write("three.csv", text);
+    for (device, tolerance_pct) in [("exponential", 2.0), ("constant", 25.0)] {
+        let check = check(&bench, &[device, "-w", "three.csv", "--closed", "8"]);
+        assert_eq!(check["estimate"]["method"], "mean_value_analysis", "{check:#}");
+        let difference = check["response_mean_difference_pct"].as_f64().unwrap();
+        assert!(difference.abs() < tolerance_pct, "{device}: {check:#}");
+        // Services that vary less than exponential ones wait less.
+        let expected: &[&str] = if device == "constant" { &["exponential_services"] } else { &[] };
+        assert_eq!(broken(&check), expected, "{check:#}");
+    }
+    let estimated = bench.json(&["estimate", "exponential", "-w", "three.csv", "--closed", "8"]);
+    let network = &estimated["devices"][0]["network"];
+    let demand = |place: usize| network["devices"][place]["demand_mean_ms"].as_f64().unwrap();
+    assert!((demand(0) - 5.0).abs() < 0.1 && (demand(2) - 2.0).abs() < 0.1, "{network:#}");
+    assert_eq!(network["devices"][2]["device"], 4);
+    let throughput = estimated["devices"][0]["throughput_per_s"].as_f64().unwrap();
+    let bound = |key: &str| network["bounds"][key].as_f64().unwrap();
+    assert!(bound("throughput_min_per_s") < bound("balanced_throughput_min_per_s"));
+    assert!(bound("balanced_throughput_min_per_s") < throughput, "{network:#}");
+    assert!(throughput < bound("balanced_throughput_max_per_s"), "{network:#}");
+    // The device that limits the rate has half of the requests.
+    let limit = estimated["devices"][0]["saturation_per_s"].as_f64().unwrap();
+    assert!((limit / 200.0 - 1.0).abs() < 0.02, "{limit}");
+}
+
+#[test]
+fn device_of_each_request_that_follows_from_the_one_before_is_named() {
+    let bench = Bench::new();
+    let rows = (0..20_000_u64).map(|request| format!("{request},read,{},8,{}\n", request * 8, request % 2));
+    bench.write("turns.csv", format!("arrival_ns,op,lbn,blocks,device\n{}", rows.collect::<String>()));
+    let check = check(&bench, &["exponential", "-w", "turns.csv", "--closed", "6"]);
+    assert_eq!(broken(&check), ["independent_routing"], "{check:#}");
 }

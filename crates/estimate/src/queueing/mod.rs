@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | [`mm1`], [`mmc`] | Poisson | one, or several; exponential |
 //! | [`mg1`], [`mg1_queue_times`], [`mg1_response_times`] | Poisson | one, any distribution |
-//! | [`mxg1`] | batches, Poisson | one, any distribution |
+//! | [`mxg1`], [`mxg1_response_times`] | batches, Poisson | one, any distribution |
 //! | [`mg1_priorities`] | Poisson, of several classes | one, any distribution |
 //! | [`allen_cunneen`] | two moments | several, two moments |
 //! | [`departure_chain`] | Poisson | one, service depends on the queue |
@@ -60,7 +60,7 @@ mod response_times;
 mod thinking_quantiles;
 
 pub use allen_cunneen::allen_cunneen;
-pub use batches::{BatchSizes, mxg1};
+pub use batches::{Batch, BatchSizes, mxg1, mxg1_response_times};
 pub use bounds::{ThroughputBounds, asymptotic_bounds, balanced_bounds};
 pub use buffered_writes::{BufferedSteady, OperationTimes, buffered_saturation_per_s, buffered_writes};
 pub use departures::{DepartureChain, QueueDependentService, departure_chain};

@@ -16,13 +16,13 @@ use crate::moments::ServiceMoments;
 use crate::queueing::{Steady, mg1};
 
 /// Steps of the grid in a mean service time.
-const STEPS_IN_MEAN: f64 = 128.0;
+pub(super) const STEPS_IN_MEAN: f64 = 128.0;
 
 /// Steps of the grid in the longest service time at most.
-const STEPS_IN_LONGEST: f64 = 4_096.0;
+pub(super) const STEPS_IN_LONGEST: f64 = 4_096.0;
 
 /// Steps of the grid at most.
-const STEPS_MAX: usize = 1 << 18;
+pub(super) const STEPS_MAX: usize = 1 << 18;
 
 /// Share of the requests beyond the grid.
 const TAIL: f64 = 1e-5;
@@ -59,7 +59,7 @@ impl ResponseTimes {
     }
 
     /// A grid with these masses.
-    fn of(step_s: f64, masses: &[f64]) -> Self {
+    pub(super) fn of(step_s: f64, masses: &[f64]) -> Self {
         let mut sum = 0.0;
         let cumulative = masses.iter().map(|mass| {
             sum += mass;
@@ -141,10 +141,10 @@ pub fn sum_quantiles_s<const N: usize>(service: &ServiceTimes, terms: u32, share
 }
 
 /// Share that counts as none.
-const NO_MASS: f64 = 1e-12;
+pub(super) const NO_MASS: f64 = 1e-12;
 
 /// Shares of a service time at the points of a grid.
-fn service_masses(service: &ServiceTimes, step_s: f64) -> Vec<f64> {
+pub(super) fn service_masses(service: &ServiceTimes, step_s: f64) -> Vec<f64> {
     let points = (service.longest_s() / step_s) as usize + 3;
     let shortfall = |j: f64| service.mean_shortfall_s(j * step_s);
     let mass = |j: usize| {
@@ -175,7 +175,7 @@ fn residual_masses(service: &ServiceTimes, step_s: f64) -> Vec<f64> {
 }
 
 /// Shares of the queue time at the points of a grid, by Panjer's recursion.
-fn queue_masses(utilisation: f64, residual: &[f64]) -> Vec<f64> {
+pub(super) fn queue_masses(utilisation: f64, residual: &[f64]) -> Vec<f64> {
     let denominator = 1.0 - utilisation * residual[0];
     let mut masses = vec![(1.0 - utilisation) / denominator];
     let mut sum = masses[0];
@@ -190,7 +190,7 @@ fn queue_masses(utilisation: f64, residual: &[f64]) -> Vec<f64> {
 }
 
 /// Shares of a sum of two times.
-fn convolved(long: &[f64], short: &[f64]) -> Vec<f64> {
+pub(super) fn convolved(long: &[f64], short: &[f64]) -> Vec<f64> {
     let mut masses = vec![0.0; long.len() + short.len() - 1];
     for (offset, share) in short.iter().enumerate().filter(|(_, share)| **share > 0.0) {
         for (target, mass) in masses[offset..].iter_mut().zip(long) {

@@ -28,6 +28,11 @@ pub struct EstimateCheck {
     pub response_mean_difference_pct: Option<f64>,
     /// Difference of the estimated 99th percentile of the response time from the simulated one.
     pub response_p99_difference_pct: Option<f64>,
+    /// Difference of the estimated mean response time of the time-critical requests from the simulated one; null unless the method
+    /// has classes.
+    pub time_critical_difference_pct: Option<f64>,
+    /// Difference of the estimated mean response time of the time-noncritical requests, likewise.
+    pub time_noncritical_difference_pct: Option<f64>,
     /// Difference of the estimated mean service time from the simulated one.
     pub service_mean_difference_pct: Option<f64>,
     /// Random variation of the simulated mean: half of its 90 % interval. Null if estimate and simulation have the same
@@ -77,6 +82,15 @@ pub(crate) fn check(
     let simulated_mean_ms = response.map(|times| times.mean_ms);
     let mean = difference_pct(row.estimate.response_mean_ms, simulated_mean_ms);
     let p99 = difference_pct(row.estimate.response_p99_ms, response.map(|times| times.p99_ms));
+    let classes = simulated.by_criticality.as_ref();
+    let time_critical = difference_pct(
+        row.estimate.time_critical_response_mean_ms,
+        classes.and_then(|classes| classes.time_critical.response_mean_ms),
+    );
+    let time_noncritical = difference_pct(
+        row.estimate.time_noncritical_response_mean_ms,
+        classes.and_then(|classes| classes.time_noncritical.response_mean_ms),
+    );
     let has_same_arrivals = estimating.load.has_same_arrivals;
     let variation = if has_same_arrivals { Variation::default() } else { observed.variation(simulated) };
     let main = estimating.at(1.0).ok();
@@ -96,6 +110,7 @@ pub(crate) fn check(
     let mut tests = observed.assumptions(&estimating.law, estimating.law_shape, has_same_arrivals);
     tests.push(writes_of_the_law(estimating.writes_without_law));
     tests.extend(estimating.load.think_variation.map(exponential_think_times));
+    tests.extend(estimating.network_tests());
     let broken = |method: Option<Method>| broken(&tests, method);
     let beside = estimating.beside();
     let beside = beside.iter().map(|estimate| {
@@ -107,6 +122,8 @@ pub(crate) fn check(
         law_origin: row.law.origin,
         response_mean_difference_pct: mean,
         response_p99_difference_pct: p99,
+        time_critical_difference_pct: time_critical,
+        time_noncritical_difference_pct: time_noncritical,
         service_mean_difference_pct: difference_pct(
             row.estimate.service_mean_ms,
             service.map(|times| times.mean_ms),
@@ -223,6 +240,16 @@ impl EstimateCheck {
             Some(false) => "disagrees with the simulation",
             None => "has no known error to compare with",
         };
+        let classes = self.time_critical_difference_pct.or(self.time_noncritical_difference_pct).map_or_else(
+            String::new,
+            |_| {
+                format!(
+                    ", of time-critical requests {}, of time-noncritical ones {}",
+                    signed(self.time_critical_difference_pct),
+                    signed(self.time_noncritical_difference_pct)
+                )
+            },
+        );
         let variation = self.response_mean_variation_pct.map_or_else(String::new, |pct| {
             format!(
                 ". Random variation of the run: {pct:.1} % of the mean, {} of p99",
@@ -230,7 +257,7 @@ impl EstimateCheck {
             )
         });
         format!(
-            "the estimate by `{method}` {verdict}: mean response time {} (error of such estimates {}), p99 {} ({}), \
+            "the estimate by `{method}` {verdict}: mean response time {} (error of such estimates {}){classes}, p99 {} ({}), \
              mean service time {}{variation}",
             signed(self.response_mean_difference_pct),
             plain(self.error_pct.response_mean_pct),

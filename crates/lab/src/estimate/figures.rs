@@ -6,6 +6,8 @@ use seeklab_estimate::assumptions::Assumption;
 use seeklab_estimate::{Estimate, Method, Quantiles};
 use serde::Serialize;
 
+use super::network::NetworkFigures;
+
 /// Figures of an estimate.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct EstimateFigures {
@@ -37,6 +39,9 @@ pub struct DeviceEstimate {
     /// Estimate by the method that fits the load; null if the device cannot sustain it.
     #[serde(flatten)]
     pub estimate: MethodFigures,
+    /// Figures of several devices of a closed load. Absent of one device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkFigures>,
     /// Estimates by simpler methods, for comparison.
     pub beside: Vec<MethodFigures>,
     /// Tested assumptions of the method.
@@ -53,7 +58,7 @@ pub struct DeviceEstimate {
 /// Figures of one method.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 pub struct MethodFigures {
-    /// Method of the figures: `mg1`, `departure_chain`, `buffered_writes`, `limited_queue`, `birth_death`, `closed`,
+    /// Method of the figures: `mg1`, `mg1_priorities`, `mxg1`, `departure_chain`, `buffered_writes`, `limited_queue`, `birth_death`, `closed`, `mean_value_analysis`,
     /// `finite_population`, `lindley`, `lindley_reordered` or `allen_cunneen`; null if the device cannot sustain the load.
     pub method: Option<&'static str>,
     /// Mean service time by the law: the time by which a request prolongs a busy period; of several servers, the time of a request
@@ -83,6 +88,10 @@ pub struct MethodFigures {
     pub write_response_mean_ms: Option<f64>,
     /// 99th percentile of the response time of the writes.
     pub write_response_p99_ms: Option<f64>,
+    /// Mean response time of the time-critical requests; null unless the method has classes.
+    pub time_critical_response_mean_ms: Option<f64>,
+    /// Mean response time of the time-noncritical requests; null unless the method has classes.
+    pub time_noncritical_response_mean_ms: Option<f64>,
     /// Mean number of outstanding requests.
     pub outstanding_mean: Option<f64>,
     /// Completions per second.
@@ -154,9 +163,9 @@ pub struct RateLimitFigures {
 /// A tested assumption.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AssumptionFigures {
-    /// Name of the assumption: `poisson_arrivals`, `stationary_arrivals`, `independent_services`,
+    /// Name of the assumption: `poisson_arrivals`, `poisson_batches`, `stationary_arrivals`, `independent_services`,
     /// `services_independent_of_idle`, `addresses_of_the_law`, `sizes_of_the_law`, `operations_of_the_law`,
-    /// `exponential_think_times`, `writes_of_the_law`, `no_faults` or `limits_in_steady_state`; of a trace alone `requests_complete` or
+    /// `exponential_think_times`, `exponential_services`, `independent_routing`, `writes_of_the_law`, `no_faults` or `limits_in_steady_state`; of a trace alone `requests_complete` or
     /// `services_independent_of_load`.
     pub name: &'static str,
     /// True if the method relies on the assumption.
@@ -203,7 +212,8 @@ pub struct UntilFigures {
 
 impl From<&Estimate> for MethodFigures {
     fn from(estimate: &Estimate) -> Self {
-        let Estimate { method, service, steady, quantiles_s, reads, writes, saturation_per_s } = estimate;
+        let Estimate { method, service, steady, quantiles_s, reads, writes, classes, saturation_per_s } =
+            estimate;
         let quantile = |index: usize| quantiles_s.map(|quantiles: Quantiles| ms(quantiles[index]));
         Self {
             method: Some(Method::name(*method)),
@@ -220,6 +230,8 @@ impl From<&Estimate> for MethodFigures {
             read_response_p99_ms: reads.map(|times| ms(times.quantiles_s[3])),
             write_response_mean_ms: writes.map(|times| ms(times.mean_s)),
             write_response_p99_ms: writes.map(|times| ms(times.quantiles_s[3])),
+            time_critical_response_mean_ms: classes.map(|means| ms(means.time_critical_s)),
+            time_noncritical_response_mean_ms: classes.map(|means| ms(means.time_noncritical_s)),
             outstanding_mean: Some(rounded(steady.outstanding_mean)),
             throughput_per_s: Some(rounded(steady.throughput_per_s)),
             saturation_per_s: saturation_per_s.map(rounded),

@@ -7,7 +7,7 @@ use seeklab_devices::Description;
 use seeklab_devices::layer::queue_before;
 use seeklab_devices::scheduler::SchedulerSpec;
 use seeklab_devices::service_law::{Addresses, Demand, LawOrigin, LawPoint, ServiceLaw, ServiceTimes};
-use seeklab_estimate::{EstimateError, sample_law, with_write_buffer};
+use seeklab_estimate::{EstimateError, is_one_server, sample_law, with_write_buffer};
 
 use super::load::{Load, Times, may_be_buffered};
 use crate::devices::Resolved;
@@ -45,7 +45,7 @@ pub(super) fn law(
     }
     let also = match &load.times {
         Times::Closed(population) => Some(population.members),
-        Times::Poisson { .. } | Times::Recorded(_) => None,
+        _ => None,
     };
     let build = || device.build(seed, "disk0").expect("the device was built when it was resolved");
     let description = &device.description;
@@ -60,6 +60,23 @@ pub(super) fn law(
         },
     }
 }
+
+/// The law and the times of a Poisson load of two classes behind a queue that serves one class first. `None` of other loads, other
+/// queues, and devices whose service times depend on the order.
+pub(super) fn with_priorities(device: &Resolved, load: &Load) -> Option<(ServiceLaw, Times)> {
+    let Times::Poisson { arrivals_per_s } = load.times else { return None };
+    let (scheduler, depth) = device.queue()?;
+    let has_classes = 0.0 < load.noncritical && load.noncritical < 1.0;
+    if !has_classes || depth > 1 || scheduler.kind().name != CRITICALITY_C_LOOK {
+        return None;
+    }
+    let law = device.description.service_law(&load.demand, &|_| None)?;
+    let times = Times::Prioritised { arrivals_per_s, noncritical: load.noncritical };
+    (law.origin == LawOrigin::Exact && is_one_server(&law)).then_some((law, times))
+}
+
+/// Name of the scheduler that serves time-noncritical requests only while no other waits.
+const CRITICALITY_C_LOOK: &str = "criticality-c-look";
 
 /// The law of reads, and of writes that a buffer of the device takes. `None` without such a buffer, and of loads for which
 /// closed runs show what arrivals meet.
@@ -98,7 +115,7 @@ fn with_buffered_writes(
 /// it is that of closed runs. Otherwise 0.
 pub(super) fn writes_without_law(device: &Resolved, load: &Load, law: &ServiceLaw) -> f64 {
     let leaves_idle = match &load.times {
-        Times::Poisson { .. } => true,
+        Times::Poisson { .. } | Times::Batches { .. } | Times::Prioritised { .. } => true,
         Times::Closed(population) => population.think_mean_s > 0.0,
         // Their services are those of a run over the arrivals.
         Times::Recorded(_) => false,

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use seeklab_core::{Arrival, Capabilities, Duration, Instant, Operation, Request, Seed, Workload};
 use seeklab_devices::service_law::{Addresses, Demand, SizeShare};
-use seeklab_estimate::queueing::Population;
+use seeklab_estimate::queueing::{Batch, Population};
 use seeklab_workloads::replay::{ArrivalMode, Mode, Replay, ReplaySpec, Survey};
-use seeklab_workloads::synthetic::{AddressDistribution, ArrivalSpec, Pace, SyntheticSpec, TimeDistribution};
+use seeklab_workloads::synthetic::{
+    AddressDistribution, ArrivalSpec, BurstDistribution, Pace, SyntheticSpec, TimeDistribution,
+};
 use seeklab_workloads::{AddressSpace, Synthetic, WorkloadSpec};
 
 use crate::devices::Resolved;
@@ -32,6 +34,20 @@ pub(super) enum Times {
         /// Arrivals per second.
         arrivals_per_s: f64,
     },
+    /// Batches of requests that arrive as a Poisson process.
+    Batches {
+        /// Batches per second.
+        batches_per_s: f64,
+        /// Number of requests in a batch.
+        batch: Batch,
+    },
+    /// A Poisson process of requests of two classes, of which the queue serves one first.
+    Prioritised {
+        /// Arrivals per second.
+        arrivals_per_s: f64,
+        /// Share of the arrivals that are time-noncritical.
+        noncritical: f64,
+    },
     /// A population with one request outstanding or thinking each.
     Closed(Population),
     /// Arrivals in order, one for each request.
@@ -48,10 +64,25 @@ pub(super) struct Load {
     pub(super) demand: Demand,
     /// True if a simulation has the same arrivals; false if it draws its own.
     pub(super) has_same_arrivals: bool,
+    /// Batches of the arrivals, which have a method of their own at one server.
+    pub(super) batches: Option<Times>,
+    /// Share of the requests that are time-noncritical.
+    pub(super) noncritical: f64,
+    /// Requests of each device, of a closed load over several; empty of one device.
+    pub(super) routes: Vec<Route>,
     /// Standard deviation over mean of the think times of several members.
     pub(super) think_variation: Option<f64>,
     /// Assumptions about the load that no test covers, in sentences.
     pub(super) notes: Vec<String>,
+}
+
+/// Requests of one of several devices.
+#[derive(Debug, Clone)]
+pub(super) struct Route {
+    /// Number of the device.
+    pub(super) device: u16,
+    pub(super) requests: Arc<[Request]>,
+    pub(super) demand: Demand,
 }
 
 /// Checks that a load has a method of estimates.
@@ -141,7 +172,36 @@ fn synthetic(
     };
     let addresses = addresses(&spec, &capabilities).filter(|_| requests.iter().all(may_be_buffered));
     let demand = demand(&capabilities, &requests, addresses);
-    Ok(Load { times, requests: requests.into(), demand, has_same_arrivals: false, think_variation, notes })
+    Ok(Load {
+        times,
+        requests: requests.into(),
+        demand,
+        has_same_arrivals: false,
+        batches: batches(&spec.arrivals),
+        noncritical: spec.noncritical.as_f64(),
+        routes: Vec::new(),
+        think_variation,
+        notes,
+    })
+}
+
+/// Requests of a constant batch at most whose times the method of batches sums up.
+const CONSTANT_BATCH_MAX: f64 = 4_096.0;
+
+/// The batches of bursts without time between their requests, with exponential gaps. `None` of other arrivals.
+fn batches(arrivals: &ArrivalSpec) -> Option<Times> {
+    let ArrivalSpec::Bursty { burst, burst_distribution, within, gap, distribution } = arrivals else {
+        return None;
+    };
+    if !within.is_zero() || gap.is_zero() || *distribution != TimeDistribution::Exponential {
+        return None;
+    }
+    let batch = match burst_distribution {
+        BurstDistribution::Geometric => Batch::Geometric(*burst),
+        BurstDistribution::Constant if *burst <= CONSTANT_BATCH_MAX => Batch::Constant(*burst as u32),
+        BurstDistribution::Constant => return None,
+    };
+    Some(Times::Batches { batches_per_s: 1.0 / gap.as_s(), batch })
 }
 
 /// The uniform addresses of a description, `None` if its addresses are others or depend on the request before.
@@ -203,6 +263,19 @@ fn arrivals_of<W: Workload>(workload: &mut W, requests_max: usize) -> (Vec<Insta
     (arrivals, requests)
 }
 
+/// Requests of each device by ascending number.
+fn routes(capabilities: &Capabilities, requests: &[Request]) -> Vec<Route> {
+    let mut of_device = std::collections::BTreeMap::<u16, Vec<Request>>::new();
+    for request in requests {
+        of_device.entry(request.device).or_default().push(Request { device: 0, ..*request });
+    }
+    let route = |(device, requests): (u16, Vec<Request>)| {
+        let demand = demand(capabilities, &requests, None);
+        Route { device, requests: requests.into(), demand }
+    };
+    of_device.into_iter().map(route).collect()
+}
+
 fn replay(device: &Resolved, workload: &ResolvedWorkload, spec: &ReplaySpec) -> Result<Load, Failure> {
     let capabilities = device.build(Seed(0), "disk0")?.capabilities().clone();
     let convert = |record, from| in_blocks_of(record, from, capabilities.block_size);
@@ -236,17 +309,22 @@ fn replay(device: &Resolved, workload: &ResolvedWorkload, spec: &ReplaySpec) -> 
         let hint = error.hint().map(str::to_owned);
         hint.into_iter().fold(Failure::chain(&error).context(workload.name.clone()), Failure::hint)
     })?;
-    if let Some(other) = requests.iter().find(|request| request.device != requests[0].device) {
+    if requests.is_empty() {
+        return Err(Failure::new(format!("--workload `{}`: has no requests", workload.name)));
+    }
+    let other = requests.iter().find(|request| request.device != requests[0].device);
+    if let Some(other) = other.filter(|_| population.is_none()) {
         let (one, other) = (requests[0].device, other.device);
         return Err(Failure::new(format!(
             "--workload `{}`: has requests for several devices, such as {one} and {other}",
             workload.name
         ))
-        .hint(format!("estimate one device: replay,trace={},device={one}", workload.name)));
+        .hint(format!(
+            "estimate one device: replay,trace={},device={one}; or all of them closed: --closed N",
+            workload.name
+        )));
     }
-    if requests.is_empty() {
-        return Err(Failure::new(format!("--workload `{}`: has no requests", workload.name)));
-    }
+    let routes = if other.is_some() { routes(&capabilities, &requests) } else { Vec::new() };
     let mut notes = Vec::from_iter(workload.void.clone());
     if requests.len() == TRACE_REQUESTS_MAX {
         notes.push(format!("the first {TRACE_REQUESTS_MAX} requests of the trace stand for all"));
@@ -257,7 +335,11 @@ fn replay(device: &Resolved, workload: &ResolvedWorkload, spec: &ReplaySpec) -> 
         times,
         requests: requests.into(),
         demand,
-        has_same_arrivals: true,
+        // With several devices, service times at each depend on what the others do.
+        has_same_arrivals: routes.is_empty(),
+        batches: None,
+        noncritical: 0.0,
+        routes,
         think_variation: None,
         notes,
     })

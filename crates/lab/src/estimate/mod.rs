@@ -13,6 +13,7 @@ mod jobs;
 mod jobs_check;
 mod law;
 mod load;
+mod network;
 mod observed;
 mod operational;
 mod page;
@@ -22,14 +23,18 @@ mod until;
 use std::path::PathBuf;
 
 use seeklab_core::{Duration, Instant, Operation, Request, Seed};
+use seeklab_devices::Description;
 use seeklab_devices::service_law::{LawOrigin, ServiceLaw};
 use seeklab_estimate::assumptions::{
-    Assumption, RequestShape, exponential_think_times, independent_services, poisson_arrivals,
-    requests_of_the_law, services_independent_of_idle, stationary_arrivals, writes_of_the_law,
+    Assumption, RequestShape, exponential_services, exponential_think_times, independent_routing,
+    independent_services, poisson_arrivals, requests_of_the_law, services_independent_of_idle,
+    stationary_arrivals, writes_of_the_law,
 };
+use seeklab_estimate::queueing::Population;
 use seeklab_estimate::{
-    Estimate, EstimateError, Method, RecordedLoad, RecordedService, closed, depends_on_queue, open_poisson,
-    recorded, recorded_moments, services_in_queue, services_one_at_a_time,
+    Estimate, EstimateError, Method, NetworkEstimate, NetworkStation, RecordedLoad, RecordedService, closed,
+    closed_network, depends_on_queue, is_one_server, open_batches, open_poisson, open_priorities, recorded,
+    recorded_moments, services_in_queue, services_one_at_a_time,
 };
 use seeklab_files::check_distinct;
 use seeklab_report::Page;
@@ -41,6 +46,7 @@ use crate::session::Session;
 use crate::workload::{ResolvedWorkload, WorkloadOptions, resolve_workload};
 pub(crate) use load::check_method;
 use load::{Load, Times, load};
+use network::Network;
 use population_curve::PopulationCurve;
 
 pub use bound::Bound;
@@ -56,6 +62,7 @@ pub use jobs::{
 };
 pub use jobs_check::{JobsEstimateCheck, JobsMethodCheck};
 pub(crate) use jobs_check::{check_jobs, jobs_of};
+pub use network::{NetworkDeviceFigures, NetworkFigures};
 pub(crate) use observed::{Observed, Observer};
 pub use operational::{
     BoundsFigures, TraceDeviceEstimate, TraceEstimateFigures, TraceEstimateOptions, TraceEstimateResult,
@@ -96,10 +103,15 @@ pub struct EstimateResult {
 pub(crate) struct Estimating {
     device: Resolved,
     seed: Seed,
+    /// Law of the device; of several, that of the one that limits the rate.
     law: ServiceLaw,
+    /// Several devices of a closed load.
+    network: Option<Network>,
     load: Load,
     /// Means of the requests that the law was made from.
     law_shape: Option<RequestShape>,
+    /// True of devices that were fitted to a trace.
+    is_clone: bool,
     /// Services of recorded requests in a run at the recorded rate.
     services: Vec<RecordedService>,
     /// Share of the requests that are writes whose law is that of a full buffer, though arrivals leave the device idle.
@@ -191,7 +203,7 @@ pub(crate) fn row(
     let error_pct =
         estimate.as_ref().map_or_else(ErrorFigures::default, |estimate| estimating.errors_of(estimate));
     notes.extend(estimating.notes_of_limits(arrivals_per_s, estimate.as_ref()));
-    if device.build(Seed(0), "disk0").is_ok_and(|built| built.coverage().is_some()) {
+    if estimating.is_clone {
         notes.push(
             "a clone answers loads outside of its fitted range with the times of the nearest fitted ones, and an estimate does not \
              count them: see what `seeklab simulate` says of its range at this rate, and at that of --until"
@@ -205,6 +217,7 @@ pub(crate) fn row(
         arrivals_per_s: arrivals_per_s.map(figures::rounded),
         saturated: overload.is_some(),
         estimate: figures,
+        network: estimating.network_figures(),
         beside: estimating.beside().iter().map(MethodFigures::from).collect(),
         assumptions,
         error_pct,
@@ -217,18 +230,32 @@ pub(crate) fn row(
 impl Estimating {
     /// Prepares the estimate of a workload on a device: the law, and for recorded arrivals the service times.
     pub(crate) fn new(device: &Resolved, workload: &ResolvedWorkload, seed: Seed) -> Result<Self, Failure> {
-        let load = load(device, workload, seed)?;
+        let mut load = load(device, workload, seed)?;
         let sample = law::sample(&load.requests);
-        let law =
-            law::law(device, &load, &sample, seed).map_err(|failure| failure.context(device.label()))?;
+        let network = Network::of(device, &load, seed)?;
+        let law = match (&network, law::with_priorities(device, &load)) {
+            (Some(network), _) => network.bottleneck().clone(),
+            (None, Some((law, times))) => {
+                load.times = times;
+                law
+            }
+            (None, None) => {
+                law::law(device, &load, &sample, seed).map_err(|failure| failure.context(device.label()))?
+            }
+        };
+        if let Some(batches) = load.batches.take().filter(|_| is_one_server(&law)) {
+            load.times = batches;
+        }
         let law_shape = RequestShape::of(sample.iter().map(shape));
         let writes_without_law = law::writes_without_law(device, &load, &law);
         let mut estimating = Self {
             device: device.clone(),
             seed,
             law,
+            network,
             load,
             law_shape,
+            is_clone: device.build(Seed(0), "disk0").is_ok_and(|built| built.coverage().is_some()),
             services: Vec::new(),
             writes_without_law,
         };
@@ -260,7 +287,7 @@ impl Estimating {
     fn recorded_with<'a>(&'a self, services: &'a [RecordedService], growth: f64) -> Option<RecordedLoad<'a>> {
         match &self.load.times {
             Times::Recorded(arrivals) => Some(RecordedLoad { arrivals, services, growth }),
-            Times::Poisson { .. } | Times::Closed(_) => None,
+            _ => None,
         }
     }
 
@@ -279,12 +306,16 @@ impl Estimating {
     fn at_with(&self, services: &[RecordedService], growth: f64) -> Result<Estimate, EstimateError> {
         match &self.load.times {
             Times::Poisson { arrivals_per_s } => open_poisson(arrivals_per_s * growth, &self.law),
-            Times::Closed(population) => {
-                let members = (f64::from(population.members) * growth).round().max(1.0);
-                let population =
-                    seeklab_estimate::queueing::Population { members: members as u32, ..*population };
-                closed(population, &self.law)
+            Times::Batches { batches_per_s, batch } => {
+                open_batches(batches_per_s * growth, *batch, &self.law)
             }
+            Times::Prioritised { arrivals_per_s, noncritical } => {
+                open_priorities(arrivals_per_s * growth, *noncritical, &self.law)
+            }
+            Times::Closed(population) => match self.network_at(growth) {
+                Some(found) => found.map(|found| found.estimate),
+                None => closed(grown(*population, growth), &self.law),
+            },
             Times::Recorded(arrivals) => {
                 let estimate = recorded(RecordedLoad { arrivals, services, growth }, &self.law)?;
                 // The arrivals of a trace end; those of a description go on.
@@ -294,6 +325,38 @@ impl Estimating {
                 }
             }
         }
+    }
+
+    /// The estimate of several devices with the population multiplied by a factor; `None` of one device.
+    fn network_at(&self, growth: f64) -> Option<Result<NetworkEstimate, EstimateError>> {
+        match (&self.network, &self.load.times) {
+            (Some(network), Times::Closed(population)) => {
+                Some(closed_network(grown(*population, growth).members, &network.stations))
+            }
+            _ => None,
+        }
+    }
+
+    /// Figures of several devices.
+    fn network_figures(&self) -> Option<NetworkFigures> {
+        let (Some(network), Times::Closed(population)) = (&self.network, &self.load.times) else {
+            return None;
+        };
+        let found = self.network_at(1.0)?.ok()?;
+        Some(network.figures(population.members, &found))
+    }
+
+    /// Tests of the assumptions on several devices.
+    fn network_tests(&self) -> impl Iterator<Item = Assumption> {
+        let network = self.network.iter();
+        network.flat_map(|network| {
+            [
+                exponential_services(network.stations.iter().map(NetworkStation::variation)),
+                independent_routing(self.load.requests.iter().map(|request| request.device)),
+            ]
+            .into_iter()
+            .flatten()
+        })
     }
 
     /// The overload, if the arrivals of an estimate exceed the highest sustained rate of the device.
@@ -312,7 +375,7 @@ impl Estimating {
             || estimate.method != Method::FinitePopulation && estimate.quantiles_s.is_some();
         match is_compared && !self.assumptions(Some(estimate.method)).iter().any(AssumptionFigures::is_broken)
         {
-            true => errors::errors(estimate.method, self.law.origin, estimate.steady.utilisation),
+            true => errors::errors(estimate.method, self.origin(), estimate.steady.utilisation),
             false => ErrorFigures::default(),
         }
     }
@@ -320,7 +383,19 @@ impl Estimating {
     /// Errors of such estimates in the validation where their assumptions hold, with which a simulation is judged: with another
     /// law if none was compared with this.
     pub(super) fn errors_with_assumptions(&self, estimate: &Estimate) -> ErrorFigures {
-        errors::errors_with_any_law(estimate.method, self.law.origin, estimate.steady.utilisation)
+        errors::errors_with_any_law(estimate.method, self.origin(), estimate.steady.utilisation)
+    }
+
+    /// Origin of the law in the tables of the validation. Clones and devices with faults have tables of their own: rare long
+    /// services make a sample of them less precise.
+    fn origin(&self) -> &'static str {
+        if self.is_clone {
+            "clone"
+        } else if has_faults(&self.device.description) {
+            "faults"
+        } else {
+            figures::origin(self.law.origin)
+        }
     }
 
     /// Notes on limits: how long bursts last, and a trace that exceeds the highest sustained rate.
@@ -351,7 +426,10 @@ impl Estimating {
     /// Arrivals per second under the load multiplied by a factor; `None` of a closed load.
     pub(crate) fn arrivals_per_s(&self, growth: f64) -> Option<f64> {
         match &self.load.times {
-            Times::Poisson { arrivals_per_s } => Some(arrivals_per_s * growth),
+            Times::Poisson { arrivals_per_s } | Times::Prioritised { arrivals_per_s, .. } => {
+                Some(arrivals_per_s * growth)
+            }
+            Times::Batches { batches_per_s, batch } => Some(batches_per_s * batch.sizes().mean * growth),
             Times::Closed(_) => None,
             Times::Recorded(_) => self.recorded(growth).map(|load| load.arrivals_per_s()),
         }
@@ -367,7 +445,7 @@ impl Estimating {
     fn assumptions(&self, method: Option<Method>) -> Vec<AssumptionFigures> {
         let arrivals = match &self.load.times {
             Times::Recorded(arrivals) => arrivals.as_slice(),
-            Times::Poisson { .. } | Times::Closed(_) => &[],
+            _ => &[],
         };
         let services_s: Vec<f64> = self.services.iter().map(|service| service.service_s).collect();
         let mut tests: Vec<Assumption> = [
@@ -386,9 +464,21 @@ impl Estimating {
         }
         tests.push(writes_of_the_law(self.writes_without_law));
         tests.extend(self.load.think_variation.map(exponential_think_times));
+        tests.extend(self.network_tests());
         let needed = |test: &Assumption| method.is_some_and(|method| method.relies_on(test.kind));
         tests.iter().map(|test| AssumptionFigures::of(test, needed(test))).collect()
     }
+}
+
+/// A population multiplied by a factor, at least one member.
+fn grown(population: Population, growth: f64) -> Population {
+    let members = (f64::from(population.members) * growth).round().max(1.0);
+    Population { members: members as u32, ..population }
+}
+
+/// Returns true of a device with a layer of faults.
+fn has_faults(description: &Description) -> bool {
+    description.kind().name == "fault" || description.children().iter().any(has_faults)
 }
 
 /// Operation, first block and number of blocks.

@@ -5,7 +5,8 @@ use seeklab_core::{Instant, Operation, Status, TraceRecord};
 use seeklab_devices::service_law::ServiceLaw;
 use seeklab_estimate::assumptions::{
     Assumption, RequestShape, independent_services, limits_in_steady_state, no_faults, observed_after_idle,
-    poisson_arrivals, requests_of_the_law, services_independent_of_idle, stationary_arrivals,
+    poisson_arrivals, poisson_batches, requests_of_the_law, services_independent_of_idle,
+    stationary_arrivals,
 };
 use seeklab_traces::{Note, TraceError, TraceWriter};
 
@@ -115,6 +116,7 @@ impl Observed {
         let arrivals_per_s = (self.arrivals.len().max(1) - 1) as f64 / self.span_s().max(f64::MIN_POSITIVE);
         let mut tests: Vec<Assumption> = [
             poisson_arrivals(&self.arrivals),
+            poisson_batches(&self.arrivals),
             stationary_arrivals(&self.arrivals),
             independent_services(&services_s).filter(|_| law.servers <= 1.0),
             if is_trace {

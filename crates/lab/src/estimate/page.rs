@@ -4,6 +4,7 @@ use seeklab_report::{Page, PageSection, PlainTable, Plot, PlotAxis, PlotMark, Pl
 
 use super::Estimating;
 use super::figures::{AssumptionFigures, DeviceEstimate, ErrorFigures, EstimateFigures, MethodFigures};
+use super::network::NetworkFigures;
 use super::population_curve::PopulationCurve;
 use crate::output::VERSION;
 
@@ -172,14 +173,13 @@ fn errors(errors: &ErrorFigures) -> String {
     }
 }
 
+fn table(names: &[&str], rows: Vec<Vec<String>>, caption: &str) -> PlainTable {
+    let columns = names.iter().map(|name| (*name).to_owned()).collect();
+    PlainTable { columns, rows, caption: caption.to_owned() }
+}
+
 /// The tables of an estimate, for the page and the terminal.
 fn tables(figures: &EstimateFigures) -> Vec<PlainTable> {
-    let columns = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-    let table = |names: &[&str], rows: Vec<Vec<String>>, caption: &str| PlainTable {
-        columns: columns(names),
-        rows,
-        caption: caption.to_owned(),
-    };
     let devices = &figures.devices;
     let loads = devices.iter().map(|device| {
         let MethodFigures { service_mean_ms, service_sd_ms, utilisation_pct, .. } = device.estimate;
@@ -243,6 +243,26 @@ fn tables(figures: &EstimateFigures) -> Vec<PlainTable> {
             "Response times of reads, and of writes that are complete when the buffer has them.",
         ));
     }
+    tables.extend(networks(devices));
+    let mut classes = Vec::new();
+    for device in devices {
+        let MethodFigures { time_critical_response_mean_ms, time_noncritical_response_mean_ms, .. } =
+            device.estimate;
+        let times = [
+            ("time-critical", time_critical_response_mean_ms),
+            ("time-noncritical", time_noncritical_response_mean_ms),
+        ];
+        for (name, mean_ms) in times.into_iter().filter(|(_, mean_ms)| mean_ms.is_some()) {
+            classes.push(vec![device.device.clone(), name.to_owned(), number(mean_ms)]);
+        }
+    }
+    if !classes.is_empty() {
+        tables.push(table(
+            &["device", "class", "mean ms"],
+            classes,
+            "Response times by class: the queue serves time-noncritical requests only while no other waits.",
+        ));
+    }
     let bounds = devices.iter().filter_map(|device| {
         let until = device.until.as_ref()?;
         let ends = match (until.growth_min, until.growth_max) {
@@ -266,6 +286,53 @@ fn tables(figures: &EstimateFigures) -> Vec<PlainTable> {
             &["device", "until", "growth", "90 % interval", "arrivals 1/s"],
             bounds,
             "Growth: factor by which the load may grow. Of the rate, the interval is in brackets.",
+        ));
+    }
+    tables
+}
+
+/// Tables of the devices of closed loads over several, and of the bounds of their throughput.
+fn networks(devices: &[DeviceEstimate]) -> Vec<PlainTable> {
+    let (mut each, mut bounds) = (Vec::new(), Vec::new());
+    for device in devices {
+        let Some(NetworkFigures { devices: numbered, bounds: of }) = &device.network else { continue };
+        for own in numbered {
+            each.push(vec![
+                device.device.clone(),
+                own.device.to_string(),
+                pct(Some(own.requests_pct)),
+                number(own.service_mean_ms),
+                number(own.demand_mean_ms),
+                number(own.response_mean_ms),
+                number(own.outstanding_mean),
+                pct(Some(own.utilisation_pct)),
+            ]);
+        }
+        bounds.extend(of.map(|of| {
+            vec![
+                device.device.clone(),
+                of.outstanding.to_string(),
+                number(of.throughput_min_per_s),
+                number(of.balanced_throughput_min_per_s),
+                number(device.estimate.throughput_per_s),
+                number(of.balanced_throughput_max_per_s),
+                number(of.throughput_max_per_s),
+            ]
+        }));
+    }
+    if each.is_empty() {
+        return Vec::new();
+    }
+    let mut tables = vec![table(
+        &["device", "number", "requests", "service ms", "demand ms", "mean ms", "outstanding", "busy"],
+        each,
+        "Each device of the trace. Demand: the share of the service time that each request of the load has.",
+    )];
+    if !bounds.is_empty() {
+        tables.push(table(
+            &["device", "population", "least 1/s", "least balanced", "estimate", "most balanced", "most 1/s"],
+            bounds,
+            "Throughput between its asymptotic and its balanced bounds.",
         ));
     }
     tables

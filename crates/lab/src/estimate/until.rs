@@ -34,10 +34,12 @@ impl Estimating {
         let error = self.error_of_estimates(bound, &services, growth);
         let sample = match &self.load.times {
             Times::Recorded(_) => self.error_of_sample(bound, &services, growth)?,
-            Times::Poisson { .. } | Times::Closed(_) => None,
+            _ => None,
         };
         let sampling = match &self.load.times {
-            Times::Poisson { .. } => self.error_of_law(bound, &services, growth),
+            Times::Poisson { .. } | Times::Batches { .. } | Times::Prioritised { .. } => {
+                self.error_of_law(bound, &services, growth)
+            }
             Times::Recorded(_) => sample.map(|sample| (sample.down, sample.up)),
             Times::Closed(_) => None,
         };
@@ -97,7 +99,7 @@ impl Estimating {
     fn least_growth(&self) -> f64 {
         match self.load.times {
             Times::Closed(Population { members, .. }) => 1.0 / f64::from(members),
-            Times::Poisson { .. } | Times::Recorded(_) => 1e-4,
+            _ => 1e-4,
         }
     }
 
