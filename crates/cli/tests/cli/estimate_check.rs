@@ -325,3 +325,16 @@ fn device_of_each_request_that_follows_from_the_one_before_is_named() {
     let check = check(&bench, &["exponential", "-w", "turns.csv", "--closed", "6"]);
     assert_eq!(broken(&check), ["independent_routing"], "{check:#}");
 }
+
+#[test]
+fn errors_of_devices_with_faults_are_those_of_such_devices() {
+    let bench = Bench::new();
+    let load = ["-w", "random,size=8KiB,read=100%,poisson=40/s"];
+    let error_pct = |device: &[&str]| {
+        let document = bench.json(&[&["estimate"], device, &load[..]].concat());
+        document["devices"][0]["error_pct"]["response_mean_pct"].clone()
+    };
+    let delayed = error_pct(&["cheetah-36es", "--fault", "delay,add=20ms,probability=1%"]);
+    assert!(delayed.is_f64(), "{delayed}");
+    assert_ne!(delayed, error_pct(&["cheetah-36es"]));
+}
