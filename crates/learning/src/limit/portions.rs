@@ -59,7 +59,7 @@ pub(super) struct Portions {
     pub(super) portion: f64,
     /// Nanoseconds after which it does.
     pub(super) interval: f64,
-    /// By how much portions differ, by the portion: the median.
+    /// Median difference of portions, as a share of a portion.
     pub(super) spread: f64,
     /// Relative standard error of the rate.
     pub(super) rate_error: f64,
