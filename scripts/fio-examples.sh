@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Each job file of a folder, such as `examples` of fio's source package, on a model in virtual time: whether it runs, or why it
-# is refused. Usage: scripts/fio-examples.sh FOLDER [SECONDS]. A file that takes longer than SECONDS counts as `long`.
+# is refused. Usage: scripts/fio-examples.sh FOLDER [SECONDS]. A file that takes longer than SECONDS counts as `long`. Files with
+# `verify` run on a sparse file of 256 MiB, because a model carries no data.
 set -euo pipefail
 folder=$(realpath "$1") seconds=${2:-60}
 cd "$(dirname "$0")/.."
@@ -13,6 +14,12 @@ for file in "$folder"/*.fio; do
     name=$(basename "$file")
     code=0
     timeout "$seconds" "$seeklab" bench "$file" --on model:constant --interval 0s --json >out.json 2>err.txt || code=$?
+    if [ "$code" = 2 ] && grep -q 'carries no data' err.txt; then
+        code=0
+        rm -f disk.img
+        truncate -s 256M disk.img
+        timeout "$seconds" "$seeklab" bench "$file" --on disk.img --destroy disk.img --interval 0s --json >out.json 2>err.txt || code=$?
+    fi
     case $code in
     0) ran=$((ran + 1)); echo "$name: runs, $(jq '.requests' out.json) requests" ;;
     1) ran=$((ran + 1)); echo "$name: runs, $(jq '.requests' out.json) requests; $(grep '^error' err.txt)" ;;

@@ -77,6 +77,9 @@ pub trait Listener {
     /// A request has ended. Called in order of arrival if the plan says so.
     fn row(&mut self, _record: &TraceRecord) {}
 
+    /// Requests of a thread of a stream have ended: those of [`row`](Self::row), before they wait for rows of other threads.
+    fn stream_rows(&mut self, _stream: usize, _records: &[TraceRecord]) {}
+
     /// Called several times per second, on the thread of [`interval`](Self::interval).
     fn look(&mut self) {}
 
@@ -359,6 +362,7 @@ impl Collector<'_> {
             Message::Draining(worker, draining) => self.take_draining(worker, draining),
             Message::Rows(worker, rows, from) => {
                 let listener = &mut *self.listener;
+                listener.stream_rows(self.of_streams[worker], &rows);
                 self.merger.push(worker, (rows, from), &mut |row| listener.row(row));
             }
             Message::End(worker, end) => {

@@ -115,7 +115,7 @@ impl Failure {
 const OTHER_KEYS: [(&str, &str); 2] = [("repeat", "repetitions"), ("format-option", "format_options")];
 
 /// Options of the command line that a plan has a key for.
-pub(crate) const OPTIONS_WITH_KEYS: [&str; 34] = [
+pub(crate) const OPTIONS_WITH_KEYS: [&str; 35] = [
     "bare",
     "batch",
     "block-size",
@@ -139,6 +139,7 @@ pub(crate) const OPTIONS_WITH_KEYS: [&str; 34] = [
     "ram",
     "ramp",
     "rates",
+    "read-back",
     "repeat",
     "requests",
     "retries",

@@ -45,7 +45,7 @@ use finding::Shared;
 pub use finding::{Finding, Findings, FoundStamp, Kind};
 pub use ledger::LedgerError;
 use ledger::{Ledger, Shape};
-pub use pass::{Pass, PassOptions, PassResults, RunState, verify_pass};
+pub use pass::{Pass, PassOptions, PassResults, ReadBack, RunState, verify_pass};
 pub use state::{StateError, StateFacts};
 use word::STREAMS_MAX;
 
@@ -171,6 +171,16 @@ impl Verification {
         let place = CheckerPlace { target: number, stream, begin };
         let checker = Checker::new(Arc::clone(ledger), Arc::clone(&self.shared), place);
         target::attach(target, checker, lane.is_shared)
+    }
+
+    /// A pass over the blocks of a target whose last write is of one of these streams. Its findings are those of the run.
+    ///
+    /// # Panics
+    /// If the verification has no such target.
+    pub fn read_back(&self, target: usize, streams: Vec<u32>, begin: Duration) -> ReadBack {
+        let ledger = Arc::clone(&self.targets[target].1);
+        let place = CheckerPlace { target, begin, ..CheckerPlace::default() };
+        ReadBack::new(ledger, place, streams, PassResults::of_run(Arc::clone(&self.shared)))
     }
 
     /// Returns the results so far.

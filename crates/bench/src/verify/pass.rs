@@ -1,4 +1,4 @@
-//! A pass over a target after a run: reads every block that the state of the run requires, and checks it.
+//! A pass over a target: reads every block that the state of a run requires, or that streams of the run wrote, and checks it.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -61,6 +61,11 @@ impl PassResults {
         Self { shared: Arc::new(Shared::new(state.streams.len())), pass: Arc::default() }
     }
 
+    /// Results of a pass within a run, whose findings are those of the run.
+    pub(super) fn of_run(shared: Arc<Shared>) -> Self {
+        Self { shared, pass: Arc::default() }
+    }
+
     /// The results so far. Reads under way count among the required blocks.
     pub fn pass(&self) -> Pass {
         Pass { findings: self.shared.findings(), ..self.counts().clone() }
@@ -117,7 +122,59 @@ pub fn verify_pass(
     results: &PassResults,
     step: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Pass, TargetError> {
-    let (_, ledger) = &state.targets[number];
+    let ledger = &state.targets[number].1;
+    let place = CheckerPlace { target: number, ..CheckerPlace::default() };
+    pass((ledger, place, None), (target, address), options, results, step)
+}
+
+/// A pass over the blocks that streams of a run wrote, while the run waits. Clones share its results.
+#[derive(Debug, Clone)]
+pub struct ReadBack {
+    ledger: Arc<Ledger>,
+    place: CheckerPlace,
+    streams: Vec<u32>,
+    results: PassResults,
+}
+
+impl ReadBack {
+    pub(super) const fn new(
+        ledger: Arc<Ledger>,
+        place: CheckerPlace,
+        streams: Vec<u32>,
+        results: PassResults,
+    ) -> Self {
+        Self { ledger, place, streams, results }
+    }
+
+    /// Reads and checks the blocks. `step` hears of blocks that were passed, also while the target does not answer, and returns false
+    /// to stop.
+    ///
+    /// # Errors
+    /// If the target is not that of the run, or fails as a whole.
+    pub fn run(
+        &self,
+        (target, address): (Box<dyn Target>, &str),
+        options: &PassOptions,
+        step: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Pass, TargetError> {
+        let streams = Some(self.streams.as_slice());
+        pass((&self.ledger, self.place, streams), (target, address), options, &self.results, step)
+    }
+
+    /// The results so far.
+    pub fn pass(&self) -> Pass {
+        self.results.pass()
+    }
+}
+
+/// Reads and checks the blocks of a ledger that have a write, of these streams if there are some.
+fn pass(
+    (ledger, place, streams): (&Arc<Ledger>, CheckerPlace, Option<&[u32]>),
+    (target, address): (Box<dyn Target>, &str),
+    options: &PassOptions,
+    results: &PassResults,
+    step: &mut dyn FnMut(u64) -> bool,
+) -> Result<Pass, TargetError> {
     let shape = ledger.shape();
     let space = target.facts().space;
     if space.block_size.as_bytes() != shape.block_bytes || space.capacity_blocks < shape.blocks {
@@ -131,13 +188,13 @@ pub fn verify_pass(
         ));
     }
     let outstanding = options.outstanding.min(target.facts().outstanding_max).max(1);
-    let place = CheckerPlace { target: number, ..CheckerPlace::default() };
     let checker = Checker::new(Arc::clone(ledger), Arc::clone(&results.shared), place);
     let target = target::attach(target, checker, false)?;
     let blocks_max = (u64::from(options.read_bytes) / shape.block_bytes).max(1);
     let mut reading = Reading {
         target,
-        ranges: Ranges { ledger, next: 0, blocks_max, step, is_stopped: false },
+        ranges: Ranges { ledger, streams, next: 0, blocks_max, step, is_stopped: false },
+        address,
         again: VecDeque::new(),
         free: (0..outstanding).rev().collect(),
         under_way: vec![None; outstanding as usize],
@@ -159,6 +216,8 @@ struct Extent {
 /// The required blocks, in order.
 struct Ranges<'a> {
     ledger: &'a Ledger,
+    /// Streams whose blocks are read [default: all].
+    streams: Option<&'a [u32]>,
     next: u64,
     blocks_max: u64,
     step: &'a mut dyn FnMut(u64) -> bool,
@@ -180,7 +239,11 @@ impl Iterator for Ranges<'_> {
     type Item = Extent;
 
     fn next(&mut self) -> Option<Extent> {
-        let is_required = |lbn: u64| self.ledger.word(lbn).sequence() > 0;
+        let (ledger, streams) = (self.ledger, self.streams);
+        let is_required = |lbn: u64| {
+            let writer = ledger.word(lbn).stream();
+            writer.is_some_and(|writer| streams.is_none_or(|streams| streams.contains(&writer)))
+        };
         let end = self.ledger.shape().blocks;
         while self.next < end && !self.is_stopped && !is_required(self.next) {
             self.next += 1;
@@ -202,6 +265,7 @@ impl Iterator for Ranges<'_> {
 struct Reading<'a> {
     target: Box<dyn Target>,
     ranges: Ranges<'a>,
+    address: &'a str,
     /// Single blocks of reads that failed.
     again: VecDeque<Extent>,
     free: Vec<u32>,
@@ -233,7 +297,7 @@ impl Reading<'_> {
             let now = self.target.now();
             if now.saturating_since(seen) > self.patience {
                 return Err(TargetError::unusable(
-                    "bench verify",
+                    self.address,
                     format!("the target returned nothing for {}", self.patience),
                     "",
                 ));

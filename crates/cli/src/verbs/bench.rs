@@ -200,6 +200,9 @@ struct RunArguments {
     /// Check that every read returns what was written, and stamp every write for it
     #[arg(long)]
     verify: bool,
+    /// With --verify, read all blocks that the workload wrote when it has ended, and check them
+    #[arg(long, requires = "verify")]
+    read_back: bool,
     /// Memory for --verify, which needs 8 bytes per block. Beyond it, a temporary file is used [default: 1GiB]
     #[arg(long, value_name = "SIZE", requires = "verify")]
     ram: Option<ByteSize>,
@@ -378,6 +381,7 @@ impl RunArguments {
             threads: self.threads.unwrap_or(1),
             data: self.data.clone().unwrap_or_default(),
             priority: self.priority,
+            read_back: self.read_back,
         };
         let phase = PhaseOptions {
             name: "1".to_owned(),
@@ -442,6 +446,7 @@ impl RunArguments {
             ("--buffered", self.buffered),
             ("--poll", !self.poll.is_empty()),
             ("--create", self.create.is_some()),
+            ("--read-back", self.read_back),
             ("--shape", self.shape.is_some()),
             ("--open, --closed, --scaled, --think and --follow", self.arrivals.mode().is_some()),
             ("--beyond, --format, --format-option and --block-size", self.replay.is_given()),

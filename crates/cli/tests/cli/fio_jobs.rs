@@ -325,7 +325,7 @@ fn options_that_cannot_be_honoured_are_refused_by_name_and_line() {
     let base = "[global]\nioengine=null\nsize=1m\n[a]\nrw=randread\n";
     for (text, parts) in [
         ("zonemode=zbd\n", &["job.fio, line 6: zonemode=zbd: zones of zoned devices", "--skip-unknown"][..]),
-        ("verify=crc32c\nflow=3\n", &["line 6: verify=crc32c", "line 7: flow=3"]),
+        ("ss=iops:10%\nflow=3\n", &["line 6: ss=iops:10%", "line 7: flow=3"]),
         ("rw=trimwrite\n", &["line 6: rw=trimwrite", "randtrim are allowed"]),
         ("zonemode=strided\n", &["line 6: zonemode=strided: goes with zonesize"]),
         ("zonesize=64k\n", &["line 6: zonesize=64k: goes with zonemode=strided"]),

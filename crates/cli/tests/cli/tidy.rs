@@ -124,6 +124,7 @@ fn banned_words_are_absent_from_names() {
                 "/fio_output",
                 "/bench/fio/",
                 "/fio_jobs",
+                "/fio_verify",
             ]
             .iter()
             .any(|part| path.to_string_lossy().contains(part))

@@ -8,11 +8,11 @@ use super::bench::{Bench, unfolded};
 use super::survive::harness::until;
 
 /// A served device, ended when this is dropped.
-struct Served(Child);
+pub(crate) struct Served(Child);
 
 impl Served {
     /// Serves 4 MiB of a fast device with these faults over the socket `s` in the folder.
-    fn start(bench: &Bench, faults: &[&str]) -> Self {
+    pub(crate) fn start(bench: &Bench, faults: &[&str]) -> Self {
         let socket = bench.path("s");
         let mut command = Command::new(env!("CARGO_BIN_EXE_seeklab"));
         command.args([
@@ -40,7 +40,7 @@ impl Drop for Served {
 }
 
 /// The address of the socket `s`.
-fn uri(bench: &Bench) -> String {
+pub(crate) fn uri(bench: &Bench) -> String {
     format!("nbd+unix:///?socket={}", bench.path("s").display())
 }
 

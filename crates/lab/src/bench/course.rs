@@ -3,16 +3,18 @@
 use std::sync::mpsc::Receiver;
 
 use seeklab_bench::counters::Counters;
+use seeklab_bench::target::TargetFacts;
 use seeklab_bench::{Draining, Interval, Listener};
 use seeklab_core::{Duration, Instant, TraceRecord};
 use seeklab_files::PartFile;
 use seeklab_traces::{TraceError, TraceWriter};
 
+use super::BenchOptions;
 use super::figures::IntervalFigures;
+use super::fio::FioLogWriter;
 use super::folder::RunFolder;
 use super::listener::{BenchListener, DrainingFigures, PhaseStart};
 use super::phase::PhaseRun;
-use super::{BenchOptions, PhaseOptions};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::session::Session;
@@ -25,6 +27,7 @@ pub(super) struct Course<'a> {
     listener: &'a mut dyn BenchListener,
     progress: Progress,
     trace: Option<Box<dyn TraceWriter>>,
+    logs: FioLogWriter,
     /// Reason for which the trace is incomplete.
     trace_failure: Option<Failure>,
     /// Begin of the phase from the begin of the run.
@@ -51,20 +54,32 @@ impl<'a> Course<'a> {
             listener,
             progress,
             trace: None,
+            logs: FioLogWriter::default(),
             trace_failure: None,
             from,
             counters,
         }
     }
 
-    /// The run begins, with this trace.
-    pub(super) fn begin(&mut self, trace: Option<Box<dyn TraceWriter>>) {
-        self.trace = trace;
+    /// The run begins, with this trace and these logs.
+    pub(super) fn begin(&mut self, trace: Option<Box<dyn TraceWriter>>, logs: FioLogWriter) {
+        (self.trace, self.logs) = (trace, logs);
     }
 
-    /// A phase begins, so long after the run.
-    pub(super) fn begin_phase(&mut self, phase: &PhaseOptions, repetition: u64, from: Duration) {
+    /// A phase begins in a repetition, so long after the run.
+    pub(super) fn begin_phase(
+        &mut self,
+        (number, repetition): (usize, u64),
+        from: Duration,
+        facts: &[Option<TargetFacts>],
+    ) {
+        let phase = &self.options.phases[number];
         self.from = from;
+        let block_bytes = phase
+            .streams
+            .iter()
+            .map(|stream| facts[stream.target].as_ref().map_or(0, |facts| facts.space.block_size.as_bytes()));
+        self.logs.begin_phase(number, &block_bytes.collect::<Vec<_>>());
         self.listener.phase(&PhaseStart { name: &phase.name, repetition: repetition + 1, from });
         if self.options.live && self.options.phases.len() > 1 {
             self.session.remark(format!("phase `{}`, repetition {}", phase.name, repetition + 1));
@@ -76,17 +91,20 @@ impl<'a> Course<'a> {
 
     /// A phase is over.
     pub(super) fn end_phase(&mut self, run: &PhaseRun) {
+        let ends: Vec<Instant> = run.measurement.streams.iter().map(|totals| totals.end).collect();
+        let is_cut = run.measurement.is_stopped || run.measurement.failure.is_some();
+        self.logs.end_phase(&ends, is_cut);
         if let Some(folder) = &mut self.folder {
             folder.end_phase(run);
         }
     }
 
-    /// Completes the trace; returns why it is incomplete.
+    /// Completes the trace and the logs; returns why they are incomplete.
     pub(super) fn finish(mut self) -> Option<Failure> {
         if let Some(trace) = self.trace.take() {
             self.trace_failure = trace.finish().err().map(|error| self.incomplete(error));
         }
-        self.trace_failure
+        Failure::all(self.trace_failure.into_iter().chain(self.logs.finish()).collect())
     }
 
     /// Does something with the trace. The run goes on if that fails, without the trace.
@@ -157,6 +175,12 @@ impl Listener for Course<'_> {
                 ..*record
             })
         });
+    }
+
+    fn stream_rows(&mut self, stream: usize, records: &[TraceRecord]) {
+        if let Some(failure) = self.logs.rows(stream, records) {
+            self.session.warn(format!("{failure}; the run goes on, and this log ends here"));
+        }
     }
 
     fn look(&mut self) {

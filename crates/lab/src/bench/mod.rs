@@ -30,6 +30,7 @@ mod plan;
 mod plan_file;
 mod ranges;
 mod rates;
+mod read_back;
 mod repeated;
 mod rerun;
 mod run_document;
@@ -72,7 +73,9 @@ pub use figures::{
     BenchFigures, CostFigures, CountFigures, HungFigures, IntervalFigures, LoadFigures, OperationFigures,
     ResponseTimes, ServiceTimes,
 };
-pub use fio::{FioArrivals, FioLoad, FioOptions, FioSize, FioWorkload, FioZones, read as read_fio};
+pub use fio::{
+    FioArrivals, FioLoad, FioLog, FioLogFigure, FioOptions, FioSize, FioWorkload, FioZones, read as read_fio,
+};
 pub use folder::{TRACE as TRACE_FILE, is_run_under_way, unfinished_run};
 pub use listener::{BenchListener, DrainingFigures, PhaseStart, UnheardBench};
 pub use options::{BenchOptions, ExpectedDevice, PhaseOptions, StreamLoad, StreamOptions, TargetChoice};
@@ -95,7 +98,9 @@ pub use state_check::{
     StateCheckFigures, StateCheckOptions, StateCheckResult, StateFigures, TargetStateFigures, check_state,
 };
 pub use targets::MeasuredTargets;
-pub use verification::{FindingFigures, StreamFindingFigures, VerificationFigures, VerificationOptions};
+pub use verification::{
+    FindingFigures, ReadBackFigures, StreamFindingFigures, VerificationFigures, VerificationOptions,
+};
 
 pub(crate) use figure_names::{figure_names, named_figures};
 pub(crate) use overwriting::{is_overwritten, names_typed_again};
@@ -407,12 +412,17 @@ fn check_outputs(options: &BenchOptions) -> Result<bool, Failure> {
     // The folder is made last, so that no mistake leaves it behind.
     let is_in_folder =
         |path: &&PathBuf| options.folder.as_deref().is_some_and(|folder| path.parent() == Some(folder));
-    for path in options.record.iter().chain(&options.report).filter(|path| !is_in_folder(path)) {
+    let mut logs: Vec<&PathBuf> = options.fio_logs.iter().map(|log| &log.path).collect();
+    // Several jobs may share one.
+    logs.sort();
+    logs.dedup();
+    let outputs = options.record.iter().chain(&options.report).filter(|path| !is_in_folder(path));
+    for path in outputs.chain(logs.iter().copied()) {
         check_distinct(path, inputs(options))?;
     }
     let state = options.verification.iter().filter_map(|verification| verification.state.as_ref());
     let run = options.folder.as_ref().map(|folder| folder.join("run.json"));
-    check_apart(options.record.iter().chain(&options.report).chain(state).chain(&run))?;
+    check_apart(options.record.iter().chain(&options.report).chain(state).chain(&run).chain(logs))?;
     if let Some(folder) = &options.folder {
         return folder::check(folder, options.fresh);
     }

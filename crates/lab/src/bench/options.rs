@@ -15,7 +15,7 @@ use seeklab_core::{ByteSize, Duration, Seed};
 use seeklab_emulator::clock::Pacing;
 use seeklab_workloads::Retries;
 
-use super::fio::FioLoad;
+use super::fio::{FioLoad, FioLog};
 use super::verification::VerificationOptions;
 use crate::devices::Setup;
 use crate::estimate::Bound;
@@ -45,6 +45,8 @@ pub struct BenchOptions {
     pub verification: Option<VerificationOptions>,
     /// Trace of every request.
     pub record: Option<PathBuf>,
+    /// Logs of jobs of fio.
+    pub fio_logs: Vec<FioLog>,
     /// Path that the caller writes the page to.
     pub report: Option<PathBuf>,
     /// Folder for the results.
@@ -150,6 +152,8 @@ pub struct StreamOptions {
     pub data: WriteData,
     /// I/O priority of the requests [default: that of this process].
     pub priority: Option<IoPriority>,
+    /// Read the blocks that the stream wrote behind its phase, and check them.
+    pub read_back: bool,
 }
 
 /// Workload of a stream.
@@ -217,6 +221,7 @@ impl Default for BenchOptions {
             destroy: Vec::new(),
             verification: None,
             record: None,
+            fio_logs: Vec::new(),
             report: None,
             folder: None,
             fresh: false,

@@ -8,6 +8,7 @@ use seeklab_traces::TraceWriter;
 
 use super::course::Course;
 use super::displaced::Displaced;
+use super::fio::FioLogWriter;
 use super::load::{Load, MakeWorkload};
 use super::options::{BenchOptions, PhaseOptions, StreamOptions, seed_of_stream};
 use super::targets::{self, ReadyTarget};
@@ -119,8 +120,9 @@ impl<'a> Run<'a> {
         }
         let planned =
             self.options.phases.len() * usize::try_from(self.options.repetitions).unwrap_or(usize::MAX);
-        let stopped_before = self.session.stop().is_stopped() && runs.len() < planned;
-        self.is_stopped = stopped_before || runs.iter().any(|run| run.measurement.is_stopped);
+        let is_broken_off = runs.len() < planned || self.failure.is_some();
+        let stopped_before = self.session.stop().is_stopped() && is_broken_off;
+        self.is_stopped |= stopped_before || runs.iter().any(|run| run.measurement.is_stopped);
         if let Some(last) = runs.last_mut().filter(|_| self.is_stopped) {
             // A target whose opening ended with the stop has not failed.
             self.failure = None;
@@ -160,7 +162,10 @@ impl<'a> Run<'a> {
                 })?;
                 if runs.is_empty() {
                     self.verified = VerifiedRun::begin(self.options, self.loads, targets, &self.facts)?;
-                    course.begin(make_trace(&self.facts, targets)?);
+                    course.begin(
+                        make_trace(&self.facts, targets)?,
+                        FioLogWriter::begin(&self.options.fio_logs)?,
+                    );
                 }
                 let now = targets.iter().map(ReadyTarget::model_time).max().unwrap_or_default();
                 let from = match (is_virtual, runs.is_empty()) {
@@ -169,7 +174,7 @@ impl<'a> Run<'a> {
                     (false, _) => clock.now().saturating_since(Instant::ZERO),
                 };
                 let open = self.verify(open, phase, from)?;
-                course.begin_phase(&self.options.phases[phase], repetition, from);
+                course.begin_phase((phase, repetition), from, &self.facts);
                 let counts = || targets.iter().map(ReadyTarget::coverage).collect::<Vec<_>>();
                 let earlier = counts();
                 let mut run = self.measure_phase(open, (phase, repetition), from, is_virtual, course)?;
@@ -188,8 +193,15 @@ impl<'a> Run<'a> {
                     }
                 }
                 course.end_phase(&run);
-                let is_over = run.measurement.is_stopped || run.measurement.failure.is_some();
+                let mut is_over = run.measurement.is_stopped || run.measurement.failure.is_some();
                 runs.push(run);
+                if !is_over && let Some(verified) = &mut self.verified {
+                    let begin = clock.now().saturating_since(Instant::ZERO);
+                    let streams = self.options.phases[phase].streams.as_slice();
+                    let is_stopped = verified.read_back(self.session, (phase, streams), targets, begin)?;
+                    self.is_stopped |= is_stopped;
+                    is_over = is_stopped;
+                }
                 if is_over || self.session.stop().is_stopped() {
                     return Ok(());
                 }
@@ -198,6 +210,11 @@ impl<'a> Run<'a> {
             before += now.saturating_since(Instant::ZERO);
         }
         Ok(())
+    }
+
+    /// Returns true if the row of every request is wanted.
+    fn records(&self) -> bool {
+        self.options.record.is_some() || !self.options.fio_logs.is_empty()
     }
 
     /// Results of the check of the data, if there is one.
@@ -281,7 +298,7 @@ impl<'a> Run<'a> {
         course: &mut Course<'_>,
     ) -> Result<PhaseRun, Failure> {
         let phase = &self.options.phases[number];
-        let plan = plan::phase(phase, self.options.pacing, self.options.record.is_some(), is_virtual);
+        let plan = plan::phase(phase, self.options.pacing, self.records(), is_virtual);
         let (mut of_streams, mut streams) = (Vec::new(), Vec::new());
         for ((stream, load), open) in phase.streams.iter().zip(&self.loads[number]).zip(open) {
             let plan = plan::stream(stream, load);

@@ -286,6 +286,9 @@ struct StreamTable {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(example = &"realtime:0")]
     priority: Option<IoPriority>,
+    /// Read all blocks that the stream wrote behind its phase, and check them. With `verify` of the plan.
+    #[serde(default)]
+    read_back: bool,
     /// Count a request as failed after this time [default: never].
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1ms"))]
@@ -434,6 +437,11 @@ impl Reading<'_> {
             let mut read = Vec::new();
             for (number, stream) in streams.into_iter().enumerate() {
                 let key = format!("{streams_key}[{number}]");
+                if stream.read_back && verification.is_none() {
+                    let key = format!("{key}.read_back");
+                    let error = DescriptionError::invalid(key, "goes with `verify`, which is not set");
+                    return Err(self.place(error.hint("write verify = true, or remove the key")));
+                }
                 read.push(self.stream(stream, &key, number, &table, target.as_deref(), &mut targets)?);
             }
             check_names(&streams_key, "stream", read.iter().map(|stream| stream.name.as_str()))
@@ -582,6 +590,7 @@ impl Reading<'_> {
             threads: table.threads,
             data: table.data,
             priority: table.priority,
+            read_back: table.read_back,
         })
     }
 }

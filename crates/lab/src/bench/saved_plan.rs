@@ -121,6 +121,8 @@ struct SavedStream {
     data: WriteData,
     #[serde(default)]
     priority: Option<IoPriority>,
+    #[serde(default)]
+    read_back: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -338,6 +340,7 @@ impl From<&StreamOptions> for SavedStream {
             threads: stream.threads,
             data: stream.data.clone(),
             priority: stream.priority,
+            read_back: stream.read_back,
         }
     }
 }
@@ -360,6 +363,7 @@ impl From<SavedStream> for StreamOptions {
             threads: saved.threads,
             data: saved.data,
             priority: saved.priority,
+            read_back: saved.read_back,
         }
     }
 }

@@ -4,14 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use seeklab_bench::WriteData;
-use seeklab_bench::target::{Opening, Polling, TargetKind, TargetOptions};
+use seeklab_bench::target::TargetKind;
 use seeklab_bench::verify::{Findings, Pass, PassOptions, PassResults, RunState, StateFacts, verify_pass};
-use seeklab_emulator::clock::{Clock, Pacing};
 use seeklab_report::{Page, PageSection, PlainTable};
 use serde::Serialize;
 
 use super::answer::{self, Patience, Unanswered};
+use super::read_back::open_for_pass;
 use super::verification::{self, VerificationFigures, VerifiedNames};
 use crate::failure::Failure;
 use crate::output::VERSION;
@@ -211,32 +210,8 @@ fn pass(
 ) -> Result<Pass, Failure> {
     let (kind, address) = TargetKind::of(target);
     let pass_options = PassOptions { acknowledged: options.acknowledged, ..PassOptions::default() };
-    let target_options = TargetOptions {
-        outstanding_max: pass_options.outstanding,
-        direct: !options.buffered,
-        polling: Polling::default(),
-        prepared_bytes: pass_options.read_bytes as usize,
-        reads: true,
-        writes: false,
-        data: WriteData::default(),
-        priority: None,
-        seed: 0,
-        pacing: Pacing::default(),
-    };
-    let device = |_: &str| Err("a model carries no data".to_owned());
-    let is_stopped = || session.stop().is_stopped();
-    let emulated = |_: &str| Err("an emulated device in this process carries no data".to_owned());
-    let opening = Opening {
-        clock: Clock::start(),
-        options: &target_options,
-        model: &device,
-        emulated: &emulated,
-        is_stopped: &is_stopped,
-    };
-    let opened = (kind.open)(address, &opening)?;
-    let most = opened.facts().limits.request_bytes_max;
-    let most = most.and_then(|most| u32::try_from(most).ok()).unwrap_or(u32::MAX);
-    let pass_options = PassOptions { read_bytes: pass_options.read_bytes.min(most), ..pass_options };
+    let (opened, pass_options) =
+        open_for_pass((kind, address), !options.buffered, session.stop(), pass_options)?;
     let mut progress = session.working("checking the target");
     let step = &mut |_| progress.big_step().is_ok();
     Ok(verify_pass(state, (opened, target), &pass_options, results, step)?)

@@ -56,8 +56,8 @@ pub(super) struct ReadyTarget {
     /// Identity of the device, if it has one.
     pub(super) identity: Option<DeviceIdentity>,
     expected: ExpectedDevice,
-    inner: String,
-    buffered: bool,
+    pub(super) inner: String,
+    pub(super) buffered: bool,
     drops_pages: bool,
     polling: Polling,
     number: usize,

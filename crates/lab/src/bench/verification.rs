@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
-use seeklab_bench::verify::{Finding, Findings, Kind};
+use seeklab_bench::verify::{Finding, Findings, Kind, Pass};
 use seeklab_core::ByteSize;
 use seeklab_report::PlainTable;
 use serde::Serialize;
@@ -59,6 +59,30 @@ pub struct VerificationFigures {
     pub ledger_bytes: u64,
     /// True if a ledger is in a file.
     pub ledger_in_file: bool,
+    /// Blocks that were read back behind their phases; null if none were to be.
+    pub read_back: Option<ReadBackFigures>,
+}
+
+/// Blocks that were read back behind the phases whose streams wrote them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct ReadBackFigures {
+    /// Blocks, those that could not be read included.
+    pub blocks: u64,
+    /// Blocks that could not be read.
+    pub unreadable_blocks: u64,
+    /// The first of them.
+    pub first_unreadable_lbn: Option<u64>,
+    /// False if the last pass was stopped or its target failed.
+    pub complete: bool,
+}
+
+impl ReadBackFigures {
+    /// Adds a pass.
+    pub(super) fn add(&mut self, pass: &Pass) {
+        self.blocks += pass.required_blocks;
+        self.unreadable_blocks += pass.unreadable_blocks;
+        self.first_unreadable_lbn = self.first_unreadable_lbn.or(pass.first_unreadable);
+    }
 }
 
 /// Findings of a stream: blocks whose last write was one of its own, and blocks that no stream had written with its data.
@@ -135,10 +159,16 @@ pub(super) fn failure(figures: &VerificationFigures) -> Option<Failure> {
         1 => format!(" (stream {})", streams[0]),
         _ => format!(" (streams {})", streams.join(", ")),
     };
-    (figures.finding_blocks > 0).then(|| {
+    let (names, kinds) = (names.join(", "), kinds.join(", "));
+    if figures.finding_blocks > 0 {
         let blocks = counted(figures.finding_blocks, "block");
-        let (names, kinds) = (names.join(", "), kinds.join(", "));
-        Failure::check(format!("{names}: {blocks} read other than written: {kinds}{of_streams}"))
+        let problem = format!("{names}: {blocks} read other than written: {kinds}{of_streams}");
+        return Some(Failure::check(problem));
+    }
+    let unreadable = figures.read_back.as_ref().map_or(0, |read_back| read_back.unreadable_blocks);
+    (unreadable > 0).then(|| {
+        let blocks = counted(unreadable, "block");
+        Failure::check(format!("{names}: {blocks} cannot be read back"))
     })
 }
 
@@ -150,6 +180,10 @@ pub(super) fn notes(findings: &VerificationFigures) -> Vec<(bool, String)> {
     }
     if findings.checked_blocks == 0 {
         notes.push((true, "no read met a block that the run had written: nothing was verified".to_owned()));
+    }
+    if let Some(read_back) = findings.read_back.as_ref().filter(|read_back| !read_back.complete) {
+        let blocks = numbered(read_back.blocks, "block[|s] [was|were] read back");
+        notes.push((true, format!("{blocks}, and the others were not")));
     }
     if findings.overtaken_blocks > 0 {
         notes.push((
@@ -194,6 +228,7 @@ impl VerificationFigures {
             streams: streams.map(|(name, counts)| StreamFindingFigures::of(name, counts)).collect(),
             ledger_bytes: findings.memory_bytes,
             ledger_in_file: findings.memory_in_file,
+            read_back: None,
         }
     }
 
@@ -268,6 +303,8 @@ pub(super) fn tables(figures: &VerificationFigures) -> Vec<PlainTable> {
         ("undecided", figures.undecided_blocks),
         ("overtaken", figures.overtaken_blocks),
     ]);
+    let read_back = figures.read_back.clone().unwrap_or_default();
+    kinds.extend([("read back", read_back.blocks), ("cannot be read back", read_back.unreadable_blocks)]);
     let rows = kinds.into_iter().enumerate().filter(|(row, (_, count))| *row < 2 || *count > 0);
     let rows = rows.map(|(_, (name, count))| vec![name.to_owned(), count.to_string()]).collect();
     let columns = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();

@@ -10,9 +10,11 @@ use seeklab_files::check_distinct;
 
 use super::load::Load;
 use super::options::{BenchOptions, StreamOptions};
+use super::read_back::read_back;
 use super::targets::{self, ReadyTarget};
-use super::verification::{VerificationFigures, VerifiedNames};
+use super::verification::{ReadBackFigures, VerificationFigures, VerifiedNames};
 use crate::failure::Failure;
+use crate::session::Session;
 
 /// Refuses what a verification does not go with. `loads` are those of the streams of each phase.
 ///
@@ -21,6 +23,12 @@ use crate::failure::Failure;
 /// the run.
 pub(super) fn check(options: &BenchOptions, loads: &[Vec<Load>]) -> Result<(), Failure> {
     let Some(verify) = &options.verification else { return Ok(()) };
+    let reading =
+        || options.phases.iter().zip(loads).flat_map(|(phase, loads)| phase.streams.iter().zip(loads));
+    if reading().any(|(stream, load)| stream.read_back && !load.writes) {
+        return Err(Failure::new("--read-back: the workload writes nothing that could be read back")
+            .hint("let it write, for example read=50%, or leave out --read-back"));
+    }
     if options.find_rate.is_some() {
         return Err(Failure::new(
             "--verify: does not go with --find-rate, whose trials are runs of their own",
@@ -62,6 +70,8 @@ pub(super) struct VerifiedRun {
     targets: Vec<Option<usize>>,
     /// Number of the first stream of each phase among those of all phases.
     phases: Vec<usize>,
+    /// Figures of the blocks that were read back, if some were.
+    read_back: Option<ReadBackFigures>,
 }
 
 impl VerifiedRun {
@@ -98,7 +108,7 @@ impl VerifiedRun {
         let addresses = verified.iter().map(|target: &VerifiedTarget| target.address.clone()).collect();
         let verification = Verification::new(&verify, verified, &streams)?;
         let names = VerifiedNames { targets: addresses, streams };
-        Ok(Some(Self { verification, names, targets: numbers, phases }))
+        Ok(Some(Self { verification, names, targets: numbers, phases, read_back: None }))
     }
 
     /// The targets of the threads of a stream with checks, if its target is verified. `place` has the numbers of the phase and of
@@ -120,8 +130,42 @@ impl VerifiedRun {
         attached.collect::<Result<Vec<_>, _>>().map_err(Failure::from)
     }
 
+    /// Reads the blocks back that the streams of a phase wrote, if these are to. `begin` is that of the pass, from the begin of the
+    /// run. Returns true if the caller stopped it.
+    ///
+    /// # Errors
+    /// If a target cannot be opened, or fails as a whole.
+    pub(super) fn read_back(
+        &mut self,
+        session: &Session,
+        (phase, streams): (usize, &[StreamOptions]),
+        targets: &[ReadyTarget],
+        begin: Duration,
+    ) -> Result<bool, Failure> {
+        let first = self.phases[phase] as u32;
+        for (number, target) in targets.iter().enumerate() {
+            let wanted = (first..).zip(streams);
+            let wanted = wanted.filter(|(_, stream)| stream.read_back && stream.target == number);
+            let wanted: Vec<u32> = wanted.map(|(stream, _)| stream).collect();
+            let Some(verified) = self.targets[number].filter(|_| !wanted.is_empty()) else { continue };
+            let reading = self.verification.read_back(verified, wanted, begin);
+            let pass = read_back(session, target, &reading);
+            let figures = self.read_back.get_or_insert_default();
+            figures.add(&reading.pass());
+            figures.complete = pass.as_ref().is_ok_and(|pass| !pass.is_stopped);
+            if pass?.is_stopped {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Results so far.
     pub(super) fn figures(&self) -> VerificationFigures {
-        VerificationFigures::of(&self.verification.findings(), &self.names)
+        let findings = self.verification.findings();
+        VerificationFigures {
+            read_back: self.read_back.clone(),
+            ..VerificationFigures::of(&findings, &self.names)
+        }
     }
 }

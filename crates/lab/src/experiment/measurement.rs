@@ -48,6 +48,7 @@ impl Measurement {
             batch: 1,
             threads: 1,
             data: WriteData::default(),
+            read_back: false,
             priority: None,
         };
         let phase = PhaseOptions {

@@ -11,134 +11,12 @@ use super::contents::{Contents, level, pattern, priority};
 use super::distribution::FioDistribution;
 use super::file::{FioOption, Section, number, switch, time, with_variables};
 use super::load::{FioArrivals, FioLoad, FioSize};
+use super::logs::LogOptions;
+use super::names::{HONOURED, WITHOUT_EFFECT};
 use super::rate::Rates;
 use super::reasons;
+use super::verify::VerifyOptions;
 use super::zones::ZoneOptions;
-
-/// Options without effect on the requests and their times here, or whose effect is always there.
-const WITHOUT_EFFECT: &[&str] = &[
-    "allow_file_create",
-    "allow_mounted_write",
-    "bwavgtime",
-    "clat_percentiles",
-    "create_fsync",
-    "create_on_open",
-    "create_serialize",
-    "description",
-    "disable_bw",
-    "disable_bw_measurement",
-    "disable_clat",
-    "disable_lat",
-    "disable_slat",
-    "eta",
-    "fadvise_hint",
-    "fallocate",
-    "file_service_type",
-    "fixedbufs",
-    "group_reporting",
-    "gtod_reduce",
-    "iopsavgtime",
-    "lat_percentiles",
-    "log_avg_msec",
-    "log_offset",
-    "log_prio",
-    "name",
-    "new_group",
-    "nonvectored",
-    "overwrite",
-    "percentile_list",
-    "random_generator",
-    "randseed",
-    "refill_buffers",
-    "registerfiles",
-    "scramble_buffers",
-    "slat_percentiles",
-    "softrandommap",
-    "thread",
-    "threads",
-    "unified_rw_reporting",
-    "unlink",
-    "userspace_reap",
-    "per_job_logs",
-    "clocksource",
-    "significant_figures",
-];
-
-/// Options that have an effect here.
-const HONOURED: &[&str] = &[
-    "allrandrepeat",
-    "ba",
-    "blockalign",
-    "blocksize",
-    "blocksize_range",
-    "bs",
-    "bsrange",
-    "bssplit",
-    "buffer_compress_chunk",
-    "buffer_compress_percentage",
-    "buffer_pattern",
-    "buffered",
-    "continue_on_error",
-    "dedupe_percentage",
-    "direct",
-    "directory",
-    "end_fsync",
-    "fdatasync",
-    "filename",
-    "filesize",
-    "fsync",
-    "hipri",
-    "invalidate",
-    "io_limit",
-    "io_size",
-    "io_submit_mode",
-    "iodepth",
-    "iodepth_batch",
-    "iodepth_batch_complete",
-    "iodepth_batch_complete_min",
-    "iodepth_batch_submit",
-    "ioengine",
-    "kb_base",
-    "loops",
-    "norandommap",
-    "nr_files",
-    "nrfiles",
-    "number_ios",
-    "numjobs",
-    "offset",
-    "offset_increment",
-    "percentage_random",
-    "prio",
-    "prioclass",
-    "ramp_time",
-    "randrepeat",
-    "random_distribution",
-    "rate",
-    "rate_iops",
-    "rate_process",
-    "readwrite",
-    "runtime",
-    "rw",
-    "rwmixread",
-    "rwmixwrite",
-    "size",
-    "sqthread_poll",
-    "startdelay",
-    "stonewall",
-    "sync",
-    "thinktime",
-    "thinktime_blocks",
-    "thinktime_spin",
-    "time_based",
-    "timeout",
-    "uri",
-    "wait_for_previous",
-    "zero_buffers",
-    "zonemode",
-    "zonerange",
-    "zonesize",
-    "zoneskip",
-];
 
 /// Largest size and offset, so that sums of them are numbers, too.
 const BYTES_MAX: u64 = 1 << 54;
@@ -192,6 +70,10 @@ pub(super) struct Job {
     pub(super) priority: Option<IoPriority>,
     /// Polling by io_uring (`sqthread_poll`, `hipri`).
     pub(super) polling: Polling,
+    /// Logs that the job writes.
+    pub(super) logs: LogOptions,
+    /// Check of the data.
+    pub(super) verify: VerifyOptions,
 }
 
 /// An option with the reason for which it is refused.
@@ -341,6 +223,8 @@ impl Reading {
             data: WriteData::default(),
             priority: None,
             polling: Polling::default(),
+            logs: LogOptions::default(),
+            verify: VerifyOptions::default(),
         };
         Self {
             job,
@@ -549,6 +433,14 @@ impl Reading {
             "zonemode" | "zonesize" | "zonerange" | "zoneskip" => {
                 return self.zones.take(&option.name, value, base);
             }
+            "write_bw_log" | "write_iops_log" | "write_lat_log" | "log_avg_msec" | "bwavgtime"
+            | "iopsavgtime" | "per_job_logs" | "log_offset" | "log_prio" | "log_max_value"
+            | "disable_lat" | "disable_clat" | "disable_slat" => {
+                return self.job.logs.take(&option.name, value, base);
+            }
+            name if name == "do_verify" || (name.starts_with("verify") && HONOURED.contains(&name)) => {
+                return self.job.verify.take(name, value, option.line);
+            }
             // A job goes on behind failed requests.
             "continue_on_error" if matches!(value, "all" | "io" | "1") => {}
             "continue_on_error" => return Err("errors end no job here; all and io are allowed".to_owned()),
@@ -666,6 +558,8 @@ impl Reading {
             Ok(data) => self.job.data = data,
             Err(reason) => reasons.push(Reason::of_job(reason)),
         }
+        let has_content = self.job.data != WriteData::default();
+        self.job.verify.check(&self.job.load, has_content, &mut reasons);
         match self.engine.as_str() {
             "null" => self.job.address = Some("null".to_owned()),
             "nbd" => match self.uri {

@@ -14,11 +14,15 @@ mod distribution;
 mod file;
 mod job;
 mod load;
+mod log_writer;
+mod logs;
+mod names;
 mod rate;
 mod reasons;
 mod requests;
 #[cfg(test)]
 mod tests;
+mod verify;
 mod zones;
 
 use std::io::{Seek, SeekFrom};
@@ -32,13 +36,17 @@ use seeklab_workloads::Retries;
 
 use super::options::{BenchOptions, ExpectedDevice, PhaseOptions, StreamLoad, StreamOptions, TargetChoice};
 use super::plan_file::PlanOverrides;
+use super::verification::VerificationOptions;
 use crate::devices::Setup;
 use crate::failure::Failure;
 
 pub use load::{FioArrivals, FioLoad, FioSize, FioWorkload};
+pub(in crate::bench) use log_writer::FioLogWriter;
+pub use logs::{FioLog, FioLogFigure};
 pub use zones::FioZones;
 
 use job::Job;
+use verify::VerifyOptions;
 
 /// Options for reading a job file.
 #[derive(Debug, Clone, Copy, Default)]
@@ -81,14 +89,47 @@ pub fn read(
         return Err(failure
             .hint("--skip-unknown leaves out options that only change details; engines cannot be left out"));
     }
-    let mut building = Building { label: &label, targets: Vec::new(), only: options.target };
+    let mut verifies = jobs.iter().any(|job| job.verify.check.is_some());
+    if verifies && let Some((line, check, address)) = dataless(&jobs, options.target) {
+        let problem = format!("line {line}: verify={check}: `{address}` carries no data");
+        if !options.skip_unknown {
+            return Err(Failure::new(format!("{label}, {problem}"))
+                .hint("name a block device, a file or an export, or leave verify out with --skip-unknown"));
+        }
+        skipped.push(problem);
+        jobs.iter_mut().for_each(|job| job.verify = VerifyOptions::default());
+        verifies = false;
+    }
+    let mut building =
+        Building { label: &label, targets: Vec::new(), only: options.target, jobs: 0, logs: Vec::new() };
     let phases = building.phases(&jobs, overrides.interval.unwrap_or(Duration::from_s(1)))?;
-    let notes = skipped.into_iter().map(|text| format!("left out by --skip-unknown: {text}")).collect();
+    let mut notes: Vec<String> =
+        skipped.into_iter().map(|text| format!("left out by --skip-unknown: {text}")).collect();
+    let repetitions = overrides.repetitions.unwrap_or(1);
+    if let Some(log) = building.logs.first().filter(|_| repetitions > 1) {
+        let problem =
+            format!("--repeat {repetitions}: each run would overwrite the log {}", log.path.display());
+        return Err(Failure::new(problem).hint("leave out the options write_…_log, or --repeat"));
+    }
+    building.check_readers(&phases, &jobs)?;
+    let mut of_verify: Vec<&str> = Vec::new();
+    for note in jobs.iter().flat_map(|job| job.verify.notes()) {
+        if !of_verify.contains(&note) {
+            of_verify.push(note);
+        }
+    }
+    notes.extend(of_verify.into_iter().map(str::to_owned));
+    let has_empty_log = building.logs.iter().any(|log| log.figure == FioLogFigure::Submission);
+    notes.extend(has_empty_log.then(|| {
+        "the logs `slat` are empty: the time of a submission is not measured for each request".to_owned()
+    }));
     Ok(BenchOptions {
         title: None,
         targets: building.targets,
         phases,
-        repetitions: overrides.repetitions.unwrap_or(1),
+        repetitions,
+        fio_logs: building.logs,
+        verification: verifies.then(VerificationOptions::default),
         find_rate: None,
         seed: overrides.seed.unwrap_or(Seed(1)),
         pacing: overrides.pacing.unwrap_or(Pacing::Balanced),
@@ -102,6 +143,9 @@ struct Building<'a> {
     label: &'a str,
     targets: Vec<TargetChoice>,
     only: Option<&'a str>,
+    /// Clones of jobs so far.
+    jobs: usize,
+    logs: Vec<FioLog>,
 }
 
 impl Building<'_> {
@@ -127,6 +171,8 @@ impl Building<'_> {
             for job in group {
                 for clone in 0..job.clones {
                     let mut stream = self.stream(job, clone)?;
+                    self.jobs += 1;
+                    self.logs.extend(job.logs.logs(job, self.jobs, (index, streams.len())));
                     let count = streams
                         .iter()
                         .filter(|other| other.name.split('#').next() == Some(&job.name))
@@ -176,6 +222,7 @@ impl Building<'_> {
         }
         .filter(|bytes| *bytes > 0);
         let target = self.target(job, &load, &path)?;
+        let writes = load.read < 1.0;
         Ok(StreamOptions {
             name: job.name.clone(),
             target,
@@ -188,7 +235,34 @@ impl Building<'_> {
             threads: 1,
             data: job.data.clone(),
             priority: job.priority,
+            read_back: job.verify.reads_back() && writes,
         })
+    }
+
+    /// Refuses a job with `verify` that only reads what no job up to its group writes.
+    fn check_readers(&self, phases: &[PhaseOptions], jobs: &[Job]) -> Result<(), Failure> {
+        let writes =
+            |stream: &StreamOptions| matches!(&stream.workload, StreamLoad::Job(load, _) if load.read < 1.0);
+        for (number, phase) in phases.iter().enumerate() {
+            for stream in phase.streams.iter().filter(|stream| !writes(stream)) {
+                let name = stream.workload.name();
+                let job = jobs.iter().find(|job| job.name == name);
+                let Some((check, line)) = job.and_then(|job| job.verify.check.as_ref()) else { continue };
+                let before = phases[..=number].iter().flat_map(|phase| &phase.streams);
+                if before.filter(|other| writes(other)).any(|other| other.target == stream.target) {
+                    continue;
+                }
+                let address = &self.targets[stream.target].address;
+                let problem = format!(
+                    "{}, line {line}: verify={check}: job `{name}` reads `{address}`, which no job up to its group writes",
+                    self.label
+                );
+                return Err(Failure::new(problem).hint(
+                    "blocks of an earlier fio have no stamps of seeklab: let a job above write them, or leave verify out of this one",
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Resolves the size and offset that are shares of the file, as fio rounds them.
@@ -280,4 +354,13 @@ impl Building<'_> {
         });
         Ok(self.targets.len() - 1)
     }
+}
+
+/// The first job with `verify` whose target carries no data: line and value of the option, and the address.
+fn dataless<'a>(jobs: &'a [Job], only: Option<&'a str>) -> Option<(usize, &'a str, &'a str)> {
+    jobs.iter().find_map(|job| {
+        let (check, line) = job.verify.check.as_ref()?;
+        let address = only.or(job.address.as_deref())?;
+        (!TargetKind::of(address).0.holds_data).then_some((*line, check.as_str(), address))
+    })
 }

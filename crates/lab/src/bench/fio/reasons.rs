@@ -2,27 +2,10 @@
 
 /// Options, and the reason.
 const REASONS: &[(&[&str], &str)] = &[
+    (&["write_hist_log"], "fio's log of histograms is not written; --folder keeps histograms"),
     (
-        &[
-            "do_verify",
-            "verify",
-            "verify_async",
-            "verify_backlog",
-            "verify_dump",
-            "verify_fatal",
-            "verify_interval",
-            "verify_only",
-            "verify_pattern",
-            "verify_state_load",
-            "verify_state_save",
-            "verifysort",
-        ],
-        "fio reads back what a job wrote, and finds its headers there; --verify checks every read by stamps of its own, and bench verify \
-         reads back",
-    ),
-    (
-        &["write_bw_log", "write_hist_log", "write_iops_log", "write_lat_log"],
-        "fio's logs are not written; --folder keeps intervals and histograms",
+        &["log_compression", "log_compression_cpus", "log_store_compressed"],
+        "logs are written as text while the run goes on",
     ),
     (&["write_iolog"], "fio's log is not written; --record writes a trace"),
     (

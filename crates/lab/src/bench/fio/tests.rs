@@ -97,11 +97,11 @@ fn options_without_their_effect_are_refused_by_name_and_line() {
         ("sqthread_poll=1\n", "line 6: sqthread_poll=1: goes with ioengine=io_uring"),
         ("nrfiles=200\n", "line 6: nrfiles=200: one file per job is allowed"),
         ("thinktime_blocks=0\n", "line 6: thinktime_blocks=0: 1 and more are allowed"),
+        ("verify=md5\n", "line 6: verify=md5: `null` carries no data"),
         (
-            "verify=md5\n",
-            "line 6: verify=md5: fio reads back what a job wrote, and finds its headers there; --verify checks",
+            "write_hist_log\n",
+            "line 6: write_hist_log: fio's log of histograms is not written; --folder keeps",
         ),
-        ("write_bw_log\n", "line 6: write_bw_log: fio's logs are not written; --folder keeps"),
         ("zonemode=zbd\n", "line 6: zonemode=zbd: zones of zoned devices are not honoured"),
         ("continue_on_error=none\n", "line 6: continue_on_error=none: errors end no job here"),
         (
