@@ -27,7 +27,15 @@ impl Failure {
 
     /// The caller stopped the work before its end: exit code 1.
     pub fn interrupted() -> Self {
-        Self::check("interrupted")
+        Self::check(INTERRUPTED)
+    }
+
+    /// The failure of a measurement without figures. One that says only that the caller ended it says so, too.
+    pub(crate) fn before_figures(self) -> Self {
+        match self.message.ends_with(INTERRUPTED) {
+            true => Self { message: format!("{} before anything was measured", self.message), ..self },
+            false => self,
+        }
     }
 
     /// Several failures in one, a line each. The exit code is the greatest.
@@ -113,6 +121,9 @@ impl Failure {
 
 /// Options of the command line whose key in a plan has another name.
 const OTHER_KEYS: [(&str, &str); 2] = [("repeat", "repetitions"), ("format-option", "format_options")];
+
+/// End of the message about work that the caller ended.
+const INTERRUPTED: &str = "interrupted";
 
 /// Options of the command line that a plan has a key for.
 pub(crate) const OPTIONS_WITH_KEYS: [&str; 35] = [

@@ -277,7 +277,7 @@ impl RunRow {
             response_p99_ms: results["response_p99_ms"].as_f64(),
             errors: results["errors"].as_u64(),
             state,
-            stopped: results["stopped"] == true,
+            stopped: results["stopped"] == true || results["run"]["state"] == "stopped",
             trusted: results["trusted"] == true,
             has_report: file.with_file_name(REPORT_FILE).exists(),
         }

@@ -195,5 +195,6 @@ fn mute_server_of_a_disk_is_left_at_an_interrupt() {
     child.signal(Signal::INT);
     let mut text = String::new();
     child.0.stderr.take().unwrap().read_to_string(&mut text).unwrap();
-    assert_eq!((child.0.wait().unwrap().code(), unfolded(&text).as_str()), (Some(1), "error: interrupted"));
+    let expected = "error: interrupted before anything was measured";
+    assert_eq!((child.0.wait().unwrap().code(), unfolded(&text).as_str()), (Some(1), expected));
 }

@@ -1,8 +1,10 @@
 //! `seeklab bench` and `bench verify` on an NBD server that takes the connection and never answers: a signal ends them at once.
 
 use std::io::Read;
-use std::os::unix::net::UnixListener;
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Command, Stdio};
+use std::thread::{JoinHandle, spawn};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -69,12 +71,63 @@ fn signal_ends_a_command_that_waits_for_a_handshake() {
             [&measured[..], &["bench", "plan.toml"], &["bench", "verify", "state", "--acknowledged"]]
         {
             let text = interrupted(&bench, &listener, arguments, signal);
-            assert_eq!(text, "error: interrupted", "{arguments:?}");
+            let when = if arguments[1] == "verify" { "" } else { " before anything was measured" };
+            assert_eq!(text, format!("error: interrupted{when}"), "{arguments:?}");
         }
         // What the run left behind can be read.
         let document: Value = serde_json::from_slice(&bench.read(&format!("{folder}/run.json"))).unwrap();
         let run = &document["run"];
-        assert_eq!(run["state"], "failed", "{run:#}");
-        assert!(run["failure"].as_str().unwrap().contains("interrupted"), "{run:#}");
+        assert_eq!(run["state"], "stopped", "{run:#}");
+        assert_eq!(run["failure"], "interrupted before anything was measured", "{run:#}");
+        bench.run(&["bench", "compare", &folder, &folder]).fails(&["ended without figures"]);
     }
+}
+
+/// Hands bytes on from one socket to another until the first one ends.
+fn hand_on(from: &UnixStream, to: &UnixStream) -> JoinHandle<()> {
+    let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+    spawn(move || {
+        let _ = std::io::copy(&mut from, &mut to);
+        let _ = to.shutdown(Shutdown::Both);
+    })
+}
+
+#[test]
+fn stop_while_a_target_is_opened_for_a_trial_keeps_the_trials_before() {
+    let bench = Bench::new();
+    let served = Served::nbd(&bench.path("."), &["immediate", "--size", "4MiB"]);
+    let place = bench.path("between");
+    let listener = UnixListener::bind(&place).unwrap();
+    let uri = format!("nbd+unix:///?socket={}", place.display());
+    let load = "random,size=4KiB,read=100%,poisson=1000/s";
+    let child = Command::new(SEEKLAB)
+        .args(["bench", &uri, "-w", load, "--requests", "50", "--find-rate", "response_p99_ms<=10000"])
+        .args(["--folder", "run", "--json"])
+        .current_dir(bench.path("."))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut child = Guarded(child);
+    // Each trial has a connection of its own, behind those that examine the target.
+    let mut threads = Vec::new();
+    for _ in 0..4 {
+        let client = listener.accept().unwrap().0;
+        let server = UnixStream::connect(&served.socket).unwrap();
+        threads.extend([hand_on(&client, &server), hand_on(&server, &client)]);
+    }
+    let _mute = listener.accept().unwrap();
+    child.signal(Signal::TERM);
+    let mut text = String::new();
+    child.0.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    assert_eq!(child.0.wait().unwrap().code(), Some(1));
+    let figures: Value = serde_json::from_str(&text).unwrap();
+    let found = &figures["found_rate"];
+    assert_eq!((&figures["stopped"], &found["complete"]), (&true.into(), &false.into()), "{found:#}");
+    let trials = found["trials"].as_array().unwrap();
+    assert!(!trials.is_empty() && trials.iter().all(|trial| trial["holds"] == true), "{found:#}");
+    assert_eq!(trials.last().unwrap()["arrivals_per_s"], found["arrivals_per_s"]);
+    assert!(figures["notes"].to_string().contains("was broken off: it held at"), "{}", figures["notes"]);
+    let kept: Value = serde_json::from_slice(&bench.read("run/run.json")).unwrap();
+    assert_eq!((&kept["run"]["state"], &kept["found_rate"]), (&"stopped".into(), found));
 }

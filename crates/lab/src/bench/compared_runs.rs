@@ -69,10 +69,13 @@ pub(super) fn read_runs(path: &Path) -> Result<ComparedRuns, Failure> {
         let text = fs::read_to_string(&file).map_err(|error| Failure::from(error).context(file.display()))?;
         let document: Value = serde_json::from_str(&text)
             .map_err(|error| Failure::new(format!("{}: is no JSON document: {error}", file.display())))?;
-        if let Some(state @ (RunState::Running | RunState::Failed)) = state_of(&document) {
+        let state = state_of(&document);
+        let is_without = matches!(state, Some(RunState::Running | RunState::Failed))
+            || (state == Some(RunState::Stopped) && document.get("phases").is_none());
+        if is_without {
             let problem = match state {
-                RunState::Failed => "ended without figures",
-                _ => "goes on, or was killed",
+                Some(RunState::Running) => "goes on, or was killed",
+                _ => "ended without figures",
             };
             return Err(Failure::new(format!("{}: the run {problem}", file.display()))
                 .hint("wait for its end, or remove its folder"));

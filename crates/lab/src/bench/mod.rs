@@ -164,15 +164,20 @@ fn bench_in_folder(
         let folder = RunFolder::begin(session, options, &targets)?;
         Ok((targets, folder))
     };
-    let (targets, mut folder) = ready().inspect_err(|_: &Failure| {
+    // A target whose opening ended with the stop has not failed.
+    let stopped = |failure: Failure| match session.stop().is_stopped() {
+        true => options.worded(failure).before_figures(),
+        false => options.worded(failure),
+    };
+    let (targets, mut folder) = ready().map_err(stopped).inspect_err(|_: &Failure| {
         if let Some(folder) = options.folder.as_ref().filter(|_| is_folder_made) {
             // Files of a run that began stay.
             let _ = std::fs::remove_dir(folder);
         }
     })?;
     drop(loads);
-    let mut result = run((session, listener), options, search.as_mut(), targets, folder.as_mut())
-        .map_err(|failure| options.worded(failure));
+    let mut result =
+        run((session, listener), options, search.as_mut(), targets, folder.as_mut()).map_err(stopped);
     if let Ok(result) = &mut result {
         result.failure = result.failure.take().map(|failure| options.worded(failure));
     }
@@ -186,7 +191,7 @@ fn bench_in_folder(
             Ok(result)
         }
         (Some(folder), Err(failure)) => {
-            folder.fail(&failure);
+            folder.fail(&failure, session.stop().is_stopped());
             Err(failure)
         }
     }
@@ -242,21 +247,29 @@ fn run(
             let is_over =
                 measured.is_stopped || measured.phases.iter().any(|run| run.measurement.failure.is_some());
             if is_over {
-                measured.phases[0].notes.add(true, search.unfinished());
-                break None;
+                measured.phases[0].notes.add(true, search.unfinished(true));
+                break search.figures_so_far();
             }
-            if search.take(&figures::total(&measured.phases)) {
-                if !search.is_last_found() {
-                    (measured, of_measured) =
-                        measure(session, options, Some(search), &mut targets, &mut course)?;
+            let is_found = search.take(&figures::total(&measured.phases));
+            if !is_found || !search.is_last_found() {
+                match measure(session, options, Some(search), &mut targets, &mut course) {
+                    Ok(next) => (measured, of_measured) = next,
+                    // The trials until then are kept.
+                    Err(_) if session.stop().is_stopped() => {
+                        measured.phases[0].notes.add(true, search.unfinished(false));
+                        measured.is_stopped = true;
+                        break search.figures_so_far();
+                    }
+                    Err(failure) => return Err(failure),
                 }
+            }
+            if is_found {
                 let found = search.figures();
                 if let Some(note) = found.doubt() {
                     measured.phases[0].notes.add(true, note);
                 }
                 break Some(found);
             }
-            (measured, of_measured) = measure(session, options, Some(search), &mut targets, &mut course)?;
         },
     };
     let options = &of_measured;

@@ -203,11 +203,16 @@ fn found_table(found: &FoundRateFigures) -> PlainTable {
         ]
     });
     let (bound, rate) = (&found.bound, number(found.arrivals_per_s));
-    let caption = format!(
-        "The highest rate at which {bound} held is {rate} requests per second. Above it the {} breaks the bound. All other \
-         figures are those at this rate.",
-        found.limited_by.name()
-    );
+    let caption = match found.complete {
+        true => format!(
+            "The highest rate at which {bound} held is {rate} requests per second. Above it the {} breaks the bound. All \
+             other figures are those at this rate.",
+            found.limited_by.name()
+        ),
+        false => format!(
+            "The search for the highest rate at which {bound} holds was broken off behind these trials."
+        ),
+    };
     let figure = bound.split("<=").next().unwrap_or(bound);
     table(&["arrivals 1/s", figure, "missing", "holds", "broken by"], rows.collect(), &caption)
 }

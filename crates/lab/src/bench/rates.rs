@@ -111,6 +111,8 @@ pub struct FoundRateFigures {
     /// Side that broke the bound at the lowest rate at which it did not hold. If it is the generator, the target may keep the
     /// bound at higher rates.
     pub limited_by: RateLimit,
+    /// True if the search came to its end. Otherwise the rates are those of the trials until then, zero where none is known.
+    pub complete: bool,
     /// Trials in order.
     pub trials: Vec<TrialFigures>,
 }
@@ -444,19 +446,25 @@ impl RateSearch {
         self.trials.last().is_some_and(|trial| trial.holds)
     }
 
-    /// The state of a search that was broken off in its next trial.
-    pub(super) fn unfinished(&self) -> String {
+    /// The state of a search that was broken off in its next trial, or before it.
+    pub(super) fn unfinished(&self, in_trial: bool) -> String {
         let rate = |per_s: f64| format!("{:.4} requests per second", per_s);
         let known = match (self.holds, self.exceeded) {
             (Some(low), _) => format!("it held at {}", rate(low)),
             (None, Some(high)) => format!("it did not hold at {}", rate(high)),
             (None, None) => "no trial was complete".to_owned(),
         };
-        format!(
-            "the search for {} was broken off: {known}, and all figures are those of the part of a trial at {}",
-            self.bound,
-            rate(self.next)
-        )
+        let of = match self.trials.last().filter(|_| !in_trial) {
+            Some(last) => format!("the trial at {}", rate(last.arrivals_per_s)),
+            None => format!("the part of a trial at {}", rate(self.next)),
+        };
+        format!("the search for {} was broken off: {known}, and all figures are those of {of}", self.bound)
+    }
+
+    /// The figures of a search that was broken off; `None` without a trial.
+    pub(super) fn figures_so_far(&self) -> Option<FoundRateFigures> {
+        let has_trials = !self.trials.is_empty();
+        has_trials.then(|| FoundRateFigures { complete: false, ..self.figures() })
     }
 
     /// The figures of the search.
@@ -471,6 +479,7 @@ impl RateSearch {
             exceeded_arrivals_per_s: six_decimals(self.exceeded.unwrap_or(0.0)),
             value: found.and_then(|trial| trial.value),
             limited_by: exceeded.and_then(|trial| trial.limited_by).unwrap_or(RateLimit::Target),
+            complete: true,
             trials: self.trials.clone(),
         }
     }

@@ -29,7 +29,7 @@ pub enum RunState {
     Running,
     /// It is over. A failed check, such as requests that never returned, stands in `failure`.
     Complete,
-    /// The caller stopped it. The figures are those of the time until then.
+    /// The caller stopped it. The figures are those of the time until then; there are none if nothing was measured.
     Stopped,
     /// It ended without figures, for the reason in `failure`.
     Failed,

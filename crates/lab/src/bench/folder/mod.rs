@@ -276,10 +276,11 @@ impl RunFolder {
         Failure::all(self.failures).map_or(Ok(()), Err)
     }
 
-    /// The run ended without figures. A folder that cannot be written keeps the state of its begin.
-    pub(super) fn fail(mut self, failure: &Failure) {
+    /// The run failed or was stopped without figures. A folder that cannot be written keeps the state of its begin.
+    pub(super) fn fail(mut self, failure: &Failure, is_stopped: bool) {
         self.reserve = None;
-        self.end(RunState::Failed, Some(failure.to_string()));
+        let state = if is_stopped { RunState::Stopped } else { RunState::Failed };
+        self.end(state, Some(failure.to_string()));
         let _ = self.write_facts(None);
     }
 
