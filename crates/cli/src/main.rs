@@ -12,13 +12,14 @@ mod verbs;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 use clap_complete::CompleteEnv;
 
 use output::command_line;
 use seeklab_lab::crates::core::Duration;
 use seeklab_lab::failure::Failure;
+use seeklab_lab::fio_words;
 use seeklab_lab::session::Session;
 use seeklab_lab::stop::Stop;
 use supervisor::Measuring;
@@ -62,7 +63,7 @@ fn main() -> ExitCode {
         Err(error) => {
             let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             let _ = error.print();
-            if let Some(hint) = stray_time(std::env::args()) {
+            if let Some(hint) = stray_time(std::env::args()).or_else(|| word_of_fio(&error)) {
                 tell(&format!("hint: {hint}\n"));
             }
             return if asked_for { ExitCode::SUCCESS } else { ExitCode::from(2) };
@@ -116,6 +117,16 @@ fn stray_time(mut arguments: impl Iterator<Item = String>) -> Option<String> {
         "--think takes the think times of a trace; write think={value} in the line of the workload, as in \
          random,size=4KiB,closed=4,think={value}"
     ))
+}
+
+/// Advice on an option of fio behind `bench`.
+fn word_of_fio(error: &clap::Error) -> Option<String> {
+    let is_unknown = error.kind() == ErrorKind::UnknownArgument;
+    let is_bench = std::env::args().nth(1).is_some_and(|verb| verb == "bench");
+    match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(option)) if is_unknown && is_bench => fio_words::advice(option),
+        _ => None,
+    }
 }
 
 /// A failure and its advice.

@@ -22,6 +22,7 @@ pub mod estimate;
 pub mod events;
 pub mod experiment;
 pub mod failure;
+pub mod fio_words;
 pub mod fit;
 pub mod fitted;
 pub mod fitted_range;

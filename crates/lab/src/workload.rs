@@ -14,6 +14,7 @@ use seeklab_workloads::synthetic::{ArrivalSpec, TimeDistribution};
 use seeklab_workloads::{Retries, WorkloadSpec, registry};
 
 use crate::failure::Failure;
+use crate::fio_words::advice;
 use crate::system::{SystemTrace, is_system_trace};
 use crate::trace::STANDARD_INPUT;
 
@@ -126,7 +127,11 @@ pub fn describe(text: &str, folder: &Path, key: &str) -> Result<WorkloadSpec, Fa
     let spec = WorkloadSpec::parse(text).map_err(|error| {
         let names: Vec<&str> = registry::names().collect();
         let is_near = error.problem().contains("did you mean");
+        let of_fio = unknown_word(error.problem()).and_then(advice);
         let failure = Failure::from(error).context(format!("{key} `{text}`"));
+        if let Some(advice) = of_fio {
+            return failure.hint(advice);
+        }
         if is_near || registry::names().any(|name| text.starts_with(name)) || text.contains('=') {
             failure
         } else {
@@ -134,6 +139,13 @@ pub fn describe(text: &str, folder: &Path, key: &str) -> Result<WorkloadSpec, Fa
         }
     })?;
     Ok(relative_to(spec, Some(folder)))
+}
+
+/// The word that a problem names as unknown.
+fn unknown_word(problem: &str) -> Option<&str> {
+    let (_, named) =
+        problem.split_once("unknown key `").or_else(|| problem.split_once("unknown workload `"))?;
+    named.split('`').next()
 }
 
 /// Largest description that a file without suffix may hold.

@@ -25,6 +25,7 @@ mod fio_jobs;
 mod fio_logs;
 mod fio_output;
 mod fio_verify;
+mod fio_words;
 mod fitted_range;
 mod full_disks;
 mod hanging_servers;

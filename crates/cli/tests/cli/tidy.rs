@@ -125,6 +125,7 @@ fn banned_words_are_absent_from_names() {
                 "/bench/fio/",
                 "/fio_jobs",
                 "/fio_verify",
+                "/fio_words",
             ]
             .iter()
             .any(|part| path.to_string_lossy().contains(part))

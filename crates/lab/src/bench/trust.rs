@@ -193,9 +193,12 @@ fn of_stream(
         doubts.extend(waited(part, stream.room()));
     }
     let takes = stream.facts.outstanding_max;
-    if let Some(population) = load.population.filter(|population| takes == 1 && *population > 1) {
+    // The queue of a model is part of what is measured.
+    let is_limit = takes == 1 || !plan.is_virtual;
+    if let Some(population) = load.population.filter(|population| is_limit && *population > stream.room()) {
+        let takes = if takes == 1 { "one request".to_owned() } else { counted(takes, "request") };
         doubts.push(format!(
-            "this target takes one request at a time from each thread, not the {population} of the load"
+            "this target takes {takes} at a time from each thread, not the {population} of the load"
         ));
     }
     doubts

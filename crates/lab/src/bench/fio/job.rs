@@ -24,6 +24,8 @@ const BYTES_MAX: u64 = 1 << 54;
 const REQUEST_BYTES_MAX: u64 = 1 << 30;
 /// Longest time: a hundred years, so that sums of times are times, too.
 const TIME_MAX: Duration = Duration::from_s(36_500 * 86_400);
+/// Requests under way at a time at most.
+const DEPTH_MAX: u64 = 1 << 14;
 /// Sizes of requests that a job draws from at most.
 const SIZES_MAX: u64 = 1 << 16;
 
@@ -323,7 +325,13 @@ impl Reading {
                     return Err("1 to 256 are allowed".to_owned());
                 }
             }
-            "iodepth" => self.depth = count().map(|depth| depth.clamp(1, 16_384) as u32)?,
+            "iodepth" => {
+                let depth = count()?.max(1);
+                self.depth = depth.min(DEPTH_MAX) as u32;
+                if depth > DEPTH_MAX {
+                    return Err(format!("at most {DEPTH_MAX} are allowed"));
+                }
+            }
             // Arrivals with a rate never wait here, and others wait for completions whoever submits them.
             "io_submit_mode" => match value {
                 "inline" => self.is_offloaded = false,
