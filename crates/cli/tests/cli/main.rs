@@ -8,6 +8,7 @@ mod bench_ui;
 mod bench_vhost_user;
 #[path = "../../../emulator/tests/emulator/nbd/certificates.rs"]
 mod certificates;
+mod cgroup_limits;
 mod clones;
 mod completion;
 mod conversions;
