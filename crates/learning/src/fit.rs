@@ -55,7 +55,7 @@ pub trait Fit: Send {
         Ok(false)
     }
 
-    /// Keeps the structure of the last description in later ones, if the model chooses one: what was judged is what is saved.
+    /// Keeps or extends the structure of the last description in later ones, if the model chooses one: what was judged is what is saved.
     fn keep_structure(&mut self) {}
 
     /// Excludes parts from the fit, if the model has them.

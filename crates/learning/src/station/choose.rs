@@ -44,6 +44,16 @@ pub(super) struct Structure {
     pub(super) mask: [bool; FEATURES],
 }
 
+impl Structure {
+    /// Returns true if it has the servers and the order of another, and all its features.
+    pub(super) fn extends(&self, other: &Self) -> bool {
+        let order = |structure: &Self| structure.line.map(|line| (line.order, line.reads_first));
+        self.servers == other.servers
+            && order(self) == order(other)
+            && self.mask.iter().zip(other.mask).all(|(own, others)| *own || !others)
+    }
+}
+
 /// Servers that are tried.
 const SERVERS: [usize; 9] = [1, 2, 4, 8, 16, 32, 64, 128, usize::MAX];
 

@@ -37,7 +37,7 @@ pub struct StationFit {
     stop: StopCheck,
     /// Structure of the last description, and the number of limits around it.
     last: Cell<Option<(Structure, usize)>>,
-    /// Structure that later descriptions keep, if they have as many limits.
+    /// Structure that later descriptions keep or extend, if they have as many limits.
     kept: Option<(Structure, usize)>,
 }
 
@@ -100,10 +100,9 @@ impl StationFit {
             ));
         }
         let allowed = Feature::ALL.map(|feature| !self.left_out.features.contains(&feature));
-        let structure = match self.kept.filter(|(_, others)| *others == limits) {
-            Some((structure, _)) => structure,
-            None => choose(&sample.runs(CHOOSING), capacity_blocks, allowed, &self.stop)?,
-        };
+        let chosen = choose(&sample.runs(CHOOSING), capacity_blocks, allowed, &self.stop)?;
+        let kept = self.kept.filter(|(_, others)| *others == limits).map(|(structure, _)| structure);
+        let structure = kept.filter(|kept| !chosen.extends(kept)).unwrap_or(chosen);
         self.last.set(Some((structure, limits)));
         let Structure { servers, line, mask } = structure;
         let observed = Observed::of(&runs, servers, line, capacity_blocks, &self.stop)?;

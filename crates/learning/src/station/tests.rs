@@ -275,6 +275,36 @@ fn clone_answers_as_its_trace_did() {
 }
 
 #[test]
+fn structure_that_was_judged_is_kept() {
+    let about = || DeviceInfo {
+        block_size: ByteSize::from_bytes(512),
+        capacity_blocks: 1 << 25,
+        fit: Default::default(),
+    };
+    // One server that takes the nearest, then four in order of arrival, which serve more requests.
+    let first = trace(1, Order::Nearest, 6_000, 6_000, 7);
+    let mut rest = trace(4, Order::Fcfs, 2_000, 30_000, 8);
+    let later = first.iter().filter_map(|record| record.completion).max().unwrap() - Instant::ZERO;
+    for record in &mut rest {
+        record.arrival += later;
+        record.completion = record.completion.map(|completion| completion + later);
+    }
+    let mut anew = StationFit::default();
+    anew.record_all(&first);
+    let judged = anew.parameters(about()).unwrap();
+    assert_eq!((judged.servers, judged.order), (1, Order::Nearest));
+    let mut kept = anew.clone();
+    kept.keep_structure();
+    let both = [&mut anew, &mut kept].map(|fit| {
+        fit.record_all(&rest);
+        fit.parameters(about()).unwrap()
+    });
+    let [anew, kept] = both.map(|one| (one.servers, one.order));
+    assert!(anew.0 > 1 && anew.1 == Order::Fcfs, "{anew:?}");
+    assert_eq!(kept, (1, Order::Nearest));
+}
+
+#[test]
 fn fork_continues_identically() {
     let records = trace(2, Order::Nearest, 3_000, 4_000, 3);
     let mut station = Station::new(&fitted(&records), Seed(1), "disk0").unwrap();
