@@ -337,4 +337,6 @@ fn errors_of_devices_with_faults_are_those_of_such_devices() {
     let delayed = error_pct(&["cheetah-36es", "--fault", "delay,add=20ms,probability=1%"]);
     assert!(delayed.is_f64(), "{delayed}");
     assert_ne!(delayed, error_pct(&["cheetah-36es"]));
+    // Other faults were not compared with simulations.
+    assert!(error_pct(&["cheetah-36es", "--fault", "slow,factor=2"]).is_null());
 }

@@ -38,6 +38,7 @@ use seeklab_estimate::{
 };
 use seeklab_files::check_distinct;
 use seeklab_report::Page;
+use toml::{Table, Value};
 
 use crate::devices::{Resolved, Setup, resolve};
 use crate::failure::Failure;
@@ -386,15 +387,19 @@ impl Estimating {
         errors::errors_with_any_law(estimate.method, self.origin(), estimate.steady.utilisation)
     }
 
-    /// Origin of the law in the tables of the validation. Clones and devices with faults have tables of their own: rare long
-    /// services make a sample of them less precise.
+    /// Origin of the law in the tables of the validation. Clones and devices with delays have tables of their own: rare long
+    /// services make a sample of them less precise. Other faults were not compared.
     fn origin(&self) -> &'static str {
         if self.is_clone {
-            "clone"
-        } else if has_faults(&self.device.description) {
+            return "clone";
+        }
+        let faults = fault_kinds(&self.device.description);
+        if faults.is_empty() {
+            figures::origin(self.law.origin)
+        } else if faults.iter().all(|kind| kind == "delay") {
             "faults"
         } else {
-            figures::origin(self.law.origin)
+            "other faults"
         }
     }
 
@@ -476,9 +481,14 @@ fn grown(population: Population, growth: f64) -> Population {
     Population { members: members as u32, ..population }
 }
 
-/// Returns true of a device with a layer of faults.
-fn has_faults(description: &Description) -> bool {
-    description.kind().name == "fault" || description.children().iter().any(has_faults)
+/// Kinds of the faults of a device; empty if it has none.
+fn fault_kinds(description: &Description) -> Vec<String> {
+    let layer: Option<Table> =
+        (description.kind().name == "fault").then(|| description.to_toml().parse().ok()).flatten();
+    let faults = layer.as_ref().and_then(|layer| layer.get("fault")?.as_array());
+    let kind = |fault: &Value| fault.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let own = faults.into_iter().flatten().map(kind);
+    own.chain(description.children().iter().flat_map(fault_kinds)).collect()
 }
 
 /// Operation, first block and number of blocks.
