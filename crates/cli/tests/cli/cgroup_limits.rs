@@ -1,6 +1,6 @@
 //! A limit of this machine's kernel: `blkio.throttle` of a control group (version 1), on the disk beneath a loop device.
 //!
-//! That needs root, the controller, fio, a loop device and tracefs. Without them, the test prints a note.
+//! Needs root, the controller, fio, a loop device and tracefs; without them, the test prints a note.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -90,7 +90,7 @@ fn fit_finds_the_limit_of_a_control_group_with_its_interval() {
         let [limit] = &limits[..] else { return false };
         let figure = |key: &str| limit[key].as_f64().unwrap();
         let portion = figure("rate_per_s") * figure("interval_ms") / 1e3;
-        // The kernel's interval: 100 ms, or 20 without rotation before Linux 6.10.
+        // The kernel's interval: 100 ms, or 20 in some kernels if the disk does not rotate.
         let is_interval = [20.0, 100.0].iter().any(|ms| (figure("interval_ms") / ms - 1.0).abs() < 0.03);
         limit["counts"] == "requests"
             && (figure("rate_per_s") / 600.0 - 1.0).abs() < 0.03

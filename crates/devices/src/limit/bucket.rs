@@ -10,7 +10,7 @@
 //! a burst of `rate interval`, so many go in each interval.
 //!
 //! # References
-//! Portions: Linux, `block/blk-throttle.c` (`throtl_slice`: 20 ms without a rotating disk, else 100 ms; always 100 ms from 6.10 on).
+//! Portions: Linux, `block/blk-throttle.c` (`throtl_slice`: 100 ms; some kernels have 20 ms for devices that do not rotate, by commit d61fcfa4bb18 of 2017, which was reverted later).
 //! J.-Y. Le Boudec, P. Thiran, Network Calculus, Springer LNCS 2050, 2001, section 1.2: leaky bucket controllers.
 
 use std::borrow::Cow;

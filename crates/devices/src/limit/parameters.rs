@@ -168,8 +168,10 @@ impl LimitParameters {
                 format!("bytes[{index}].burst"),
                 bucket.burst.to_string(),
                 format!(
-                    "at least {portion}B, which {} gives in the interval of {}",
-                    bucket.rate, bucket.interval
+                    "at least {}, which {} gives in the interval of {}",
+                    ByteSize::from_bytes(portion),
+                    bucket.rate,
+                    bucket.interval
                 ),
             )?;
         }
@@ -201,4 +203,30 @@ pub struct Buckets {
     pub requests: Vec<TokenBucket>,
     /// Of bytes.
     pub bytes: Vec<TokenBucket>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn burst_without_room_for_what_returns_at_once_is_refused() {
+        let refused = |text: &str| {
+            let parameters: LimitParameters = toml::from_str(text).unwrap();
+            parameters.buckets().err().map(|error| error.to_string())
+        };
+        let requests =
+            |burst| format!("[[requests]]\nrate = \"600/s\"\nburst = {burst}\ninterval = \"100ms\"\n");
+        assert_eq!(refused(&requests(60)), None);
+        let error = refused(&requests(59)).unwrap();
+        assert!(
+            error.contains("requests[0].burst") && error.contains("at least 60, which 600/s gives"),
+            "{error}"
+        );
+        let bytes =
+            |burst| format!("[[bytes]]\nrate = \"40MB/s\"\nburst = \"{burst}\"\ninterval = \"100ms\"\n");
+        assert_eq!(refused(&bytes("4MB")), None);
+        let error = refused(&bytes("3MB")).unwrap();
+        assert!(error.contains("`3MB`") && error.contains("at least 4MB, which 40MB/s gives"), "{error}");
+    }
 }

@@ -150,7 +150,7 @@ fn in_portions(
                 passed.arrival = seen.origin + Duration::from_ns_f64(charged.arrival + wait);
             }
         }
-        found.push(Found::in_portions(of, &portions, lengths.is_even));
+        found.push(Found::in_portions(of, &portions, portions.explained(&traffic), lengths.is_even));
     }
     Ok(found)
 }
@@ -275,8 +275,8 @@ fn tried<const N: usize>(
 
 impl Found {
     /// A limit that gives back in portions.
-    fn in_portions(of: Limited, portions: &Portions, is_even: bool) -> Self {
-        let Portions { unit, rate, portion, interval, rate_error, used, held, explained, .. } = *portions;
+    fn in_portions(of: Limited, portions: &Portions, explained: f64, is_even: bool) -> Self {
+        let Portions { unit, rate, portion, interval, rate_error, used, held, .. } = *portions;
         let width = 2.0 * rate_error * rate;
         Self {
             of,

@@ -8,13 +8,12 @@
 //! # Criteria
 //! 1. [`STEPS`] times at least, and [`TYPICAL`] of all, the time from pause to pause is the same to [`INTERVAL`], and the cost that completes in it to
 //!    [`PORTION`] and the cost of one request: of [`PORTION_LEAST`] requests at least.
-//! 2. A pause takes [`PAUSE`] of the interval at least.
-//! 3. The device beneath is faster: [`FREE`] requests take at most [`PAUSE`] of the interval. A device that serves many at once, each for the
+//! 2. The device beneath is faster: [`FREE`] requests take at most [`SHORT`] of the interval. A device that serves many at once, each for the
 //!    same time, has no such requests.
-//! 4. The limit is obeyed: of the work, at most [`BEYOND`] completes in intervals that have more than two portions.
-//! 5. The limit matters: it explains [`MATTERS`] of the response time of the others, on average.
+//! 3. The limit is obeyed: of the work, at most [`BEYOND`] completes in intervals that have more than two portions.
 
 use super::traffic::{Traffic, Unit, quantile};
+use super::trial::{CLOCK_NS, FREE};
 
 /// Times from pause to pause that are alike, at least, and their share.
 const STEPS: usize = 32;
@@ -27,27 +26,21 @@ const PORTION: f64 = 0.02;
 /// Requests of a portion, at least.
 const PORTION_LEAST: f64 = 4.0;
 
-/// Length of a pause, at least, and of the response time of a request that did not wait, at most, by the interval.
-const PAUSE: f64 = 0.25;
-
-/// Requests that do not wait, at least.
-const FREE: usize = 64;
+/// Response time of a request that did not wait, at most, by the interval.
+const SHORT: f64 = 0.25;
 
 /// Share of the work that may complete beyond two portions in an interval.
 const BEYOND: f64 = 0.02;
-
-/// Mean wait by the response elsewhere.
-const MATTERS: f64 = 0.25;
 
 /// Quantile of the costs of portions that is a whole one.
 const FULL: f64 = 0.98;
 
 /// Shares of the time of all pauses, the longest first, at which the length of one may be that of a limit: a limit may hold requests for a
 /// part of the trace only.
-const SHARES: [f64; 3] = [0.5, 0.2, 0.05];
+const SHARES: [f64; 4] = [0.5, 0.2, 0.05, 0.01];
 
-/// A wait that is shorter is the clock's.
-const CLOCK_NS: f64 = 1_000.0;
+/// Factor by which one of these lengths exceeds the one before, at least, to be tried, too.
+const OTHER: f64 = 1.25;
 
 /// A limit whose units come back in portions.
 #[derive(Debug)]
@@ -65,9 +58,8 @@ pub(super) struct Portions {
     pub(super) rate_error: f64,
     /// Cost of the last portion that was used at the last arrival.
     pub(super) used: f64,
-    /// Requests that waited, and the share of their additional time that this explains.
+    /// Requests that waited.
     pub(super) held: usize,
-    pub(super) explained: f64,
     /// Nanoseconds that each request of each run waited.
     pub(super) waits: Vec<Vec<f64>>,
 }
@@ -86,28 +78,34 @@ impl Portions {
             (0..traffic.runs.len()).flat_map(|run| pauses(traffic, run)).map(|(_, length)| length).collect();
         pauses.sort_by(|one, other| other.total_cmp(one));
         let all: f64 = pauses.iter().sum();
-        SHARES.into_iter().find_map(|share| {
+        let mut least = SHARES.map(|share| {
             let mut sum = 0.0;
             let middle = pauses.iter().find(|length| {
                 sum += **length;
                 sum >= share * all
             });
-            Self::behind(traffic, unit, 0.5 * middle?)
-        })
+            0.5 * middle.copied().unwrap_or_default()
+        });
+        least.sort_by(f64::total_cmp);
+        // Lengths that are nearly the same divide the trace in the same way.
+        let apart = |place: usize| place == 0 || least[place] > OTHER * least[place - 1];
+        (0..SHARES.len())
+            .filter(|place| apart(*place))
+            .find_map(|place| Self::behind(traffic, unit, least[place]))
     }
 
     /// The portions behind pauses of at least that length.
     fn behind(traffic: &Traffic, unit: Unit, pause_least: f64) -> Option<Self> {
-        // Of each run, the times at which pauses end and their lengths, and what completes from one to the next.
-        let mut ends: Vec<Vec<(usize, f64)>> = Vec::new();
+        // Of each run, the completions behind pauses, and what completes from one to the next.
+        let mut ends: Vec<Vec<usize>> = Vec::new();
         let mut steps: Vec<Step> = Vec::new();
         for (index, run) in traffic.runs.iter().enumerate() {
-            let own: Vec<(usize, f64)> =
-                pauses(traffic, index).filter(|(_, length)| *length >= pause_least).collect();
+            let long = pauses(traffic, index).filter(|(_, length)| *length >= pause_least);
+            let own: Vec<usize> = long.map(|(end, _)| end).collect();
             steps.extend(own.windows(2).map(|pair| {
-                let completed = &run.completed[pair[0].0..pair[1].0];
+                let completed = &run.completed[pair[0]..pair[1]];
                 let cost = completed.iter().map(|place| run.requests[*place as usize].costs[unit as usize]);
-                Step { time: run.completion(pair[1].0) - run.completion(pair[0].0), cost: cost.sum() }
+                Step { time: run.completion(pair[1]) - run.completion(pair[0]), cost: cost.sum() }
             }));
             ends.push(own);
         }
@@ -123,36 +121,37 @@ impl Portions {
         steps.retain(|step| {
             (step.time - interval).abs() <= INTERVAL * interval && (step.cost - portion).abs() <= apart
         });
-        let mut lengths: Vec<f64> = ends.iter().flatten().map(|(_, length)| *length).collect();
         let is_regular = steps.len() >= STEPS
             && steps.len() as f64 >= TYPICAL * all
-            && portion >= PORTION_LEAST * traffic.costs_mean[unit as usize]
-            && quantile(&mut lengths, 0.5) >= PAUSE * interval;
-        let free = traffic.requests().filter(|request| request.response() <= PAUSE * interval).count();
+            && portion >= PORTION_LEAST * traffic.costs_mean[unit as usize];
+        let free = traffic.requests().filter(|request| request.response() <= SHORT * interval).count();
         if !is_regular || free < FREE || beyond(traffic, unit, interval, 2.0 * portion) > BEYOND {
             return None;
         }
-        let this = Self::waited(traffic, unit, &ends, &steps, interval, portion);
+        Some(Self::waited(traffic, unit, &ends, &steps, interval, portion))
+    }
+
+    /// Share of the additional time of those that waited, compared with the others, that they waited for the limit.
+    pub(super) fn explained(&self, traffic: &Traffic) -> f64 {
         let mut others: Vec<f64> = Vec::new();
         let (mut beyond, mut explained) = (0.0, 0.0);
         let waited =
-            || traffic.runs.iter().zip(&this.waits).flat_map(|(run, waits)| run.requests.iter().zip(waits));
+            || traffic.runs.iter().zip(&self.waits).flat_map(|(run, waits)| run.requests.iter().zip(waits));
         others.extend(waited().filter(|(_, wait)| **wait == 0.0).map(|(request, _)| request.response()));
-        let elsewhere = if others.is_empty() { return None } else { quantile(&mut others, 0.25) };
+        let elsewhere = if others.is_empty() { 0.0 } else { quantile(&mut others, 0.25) };
         for (request, wait) in waited().filter(|(_, wait)| **wait > 0.0) {
             let more = (request.response() - elsewhere).max(0.0);
             beyond += more;
             explained += wait.min(more);
         }
-        let matters = explained >= MATTERS * elsewhere * this.held as f64;
-        (this.held >= STEPS && matters).then(|| Self { explained: explained / f64::max(beyond, 1.0), ..this })
+        explained / f64::max(beyond, 1.0)
     }
 
     /// The limit, and how long each request waited for the end of the pause before its completion.
     fn waited(
         traffic: &Traffic,
         unit: Unit,
-        ends: &[Vec<(usize, f64)>],
+        ends: &[Vec<usize>],
         steps: &[Step],
         interval: f64,
         portion: f64,
@@ -161,8 +160,8 @@ impl Portions {
         let mut all = Vec::with_capacity(traffic.runs.len());
         for (run, ends) in traffic.runs.iter().zip(ends) {
             let mut waits = vec![0.0; run.requests.len()];
-            for (place, (end, _)) in ends.iter().enumerate() {
-                let next = ends.get(place + 1).map_or(run.completed.len(), |next| next.0);
+            for (place, end) in ends.iter().enumerate() {
+                let next = ends.get(place + 1).map_or(run.completed.len(), |next| *next);
                 let released = run.completion(*end) - traffic.response_min;
                 for completed in &run.completed[*end..next] {
                     let wait = released - run.requests[*completed as usize].arrival;
@@ -172,7 +171,7 @@ impl Portions {
                     }
                 }
             }
-            used = ends.last().map_or(0.0, |(end, _)| {
+            used = ends.last().map_or(0.0, |end| {
                 let recent = run.completed[*end..].iter().map(|place| &run.requests[*place as usize]);
                 let last = run.requests.last().map_or(0.0, |last| last.arrival);
                 let cost: f64 = recent.map(|request| request.costs[unit as usize]).sum();
@@ -195,7 +194,6 @@ impl Portions {
             rate_error: deviation.sqrt() / count.sqrt(),
             used,
             held,
-            explained: 0.0,
             waits: all,
         }
     }

@@ -50,7 +50,7 @@ const FORGIVEN: f64 = 0.02;
 const LOWER: f64 = 0.004;
 
 /// Requests that do not wait, at least.
-const FREE: usize = 64;
+pub(super) const FREE: usize = 64;
 
 /// Requests of a burst, beyond twice those in service, at least.
 const BEYOND: f64 = 4.0;
@@ -106,7 +106,7 @@ pub(super) struct Suspect {
 }
 
 /// A wait that is shorter is the clock's.
-const CLOCK_NS: f64 = 1_000.0;
+pub(super) const CLOCK_NS: f64 = 1_000.0;
 
 /// Passing of a request through buckets.
 #[derive(Debug, Clone, Copy)]

@@ -117,6 +117,20 @@ fn of_bytes(rate: &str, burst: u64) -> TokenBucket {
 
 /// The limits of a trace, the outermost layer first.
 fn found(records: &[TraceRecord]) -> Vec<LimitParameters> {
+    let device: Table = "kind = \"immediate\"".parse().unwrap();
+    let found = limits(records).around(device, BLOCK_SIZE, false).unwrap();
+    let layers = layers(found);
+    println!("{} requests", records.len());
+    for layer in &layers {
+        println!("{:?}: {:?} {:?} {:?}", layer.of, layer.requests, layer.bytes, layer.fit);
+    }
+    layers
+}
+
+const BLOCK_SIZE: ByteSize = ByteSize::from_bytes(512);
+
+/// The limits of a trace, and the waits for them.
+fn limits(records: &[TraceRecord]) -> Limits {
     let mut history = History::default();
     let passed = |record: &TraceRecord| {
         let TraceRecord { arrival, op, lbn, blocks, .. } = *record;
@@ -124,18 +138,7 @@ fn found(records: &[TraceRecord]) -> Vec<LimitParameters> {
     };
     let passed: Vec<Passed> = records.iter().map(passed).collect();
     passed.iter().for_each(|one| history.record(one.arrival, one.completion, one.op, one.blocks));
-    let block_size = ByteSize::from_bytes(512);
-    let device: Table = "kind = \"immediate\"".parse().unwrap();
-    let found = find(vec![passed], &history, block_size, &StopCheck::default())
-        .unwrap()
-        .around(device, block_size, false)
-        .unwrap();
-    let layers = layers(found);
-    println!("{} requests", records.len());
-    for layer in &layers {
-        println!("{:?}: {:?} {:?} {:?}", layer.of, layer.requests, layer.bytes, layer.fit);
-    }
-    layers
+    find(vec![passed], &history, BLOCK_SIZE, &StopCheck::default()).unwrap()
 }
 
 /// The layers of limits of a fitted device, the outermost first.
