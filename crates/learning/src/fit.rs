@@ -113,11 +113,9 @@ pub struct FitSummary {
     pub queue_length_max: u32,
 }
 
-impl FitSummary {
-    /// Returns true if several requests were outstanding when another arrived, so that requests waited for each other.
-    pub const fn has_waits(&self) -> bool {
-        self.queue_length_max >= 2
-    }
+/// Returns true if several requests were outstanding when another arrived, at most so many, so that requests waited for each other.
+pub const fn has_waits(queue_length_max: u32) -> bool {
+    queue_length_max >= 2
 }
 
 /// A model that can be fitted.

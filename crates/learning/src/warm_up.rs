@@ -595,7 +595,21 @@ mod tests {
     #[test]
     fn slow_start_that_the_requests_explain_is_no_warm_up() {
         let same = |_, _, _: &mut TraceRecord| ();
-        // At first and later; none are random requests.
+        // At first and later: one request of so many is a read.
+        let reads_of = |[first, later]: [u64; 2]| {
+            move |is_first, number: u64, record: &mut TraceRecord| {
+                let is_read = number.is_multiple_of(if is_first { first } else { later });
+                record.op = if is_read { Operation::Read } else { Operation::Write };
+            }
+        };
+        // Blocks of reads and of writes.
+        let lengths = |[first, later]: [(u32, u32); 2]| {
+            move |is_first, _, record: &mut TraceRecord| {
+                let (reads, writes) = if is_first { first } else { later };
+                record.blocks = if record.op == Operation::Read { reads } else { writes };
+            }
+        };
+        // None are random requests.
         let streams = |[first, later]: [u64; 2]| {
             move |is_first, number: u64, record: &mut TraceRecord| match if is_first { first } else { later }
             {
@@ -607,10 +621,10 @@ mod tests {
         assert!(slow_at_first(|is_first| if is_first { 10 } else { 20 }, same).is_some(), "less at first");
         let cause = [
             ("a limit", slow_at_first(|is_first| if is_first { 40 } else { 20 }, same)),
-            (
-                "a full buffer",
-                slow_at_first(|_| 20, |is_first, _, record| record.blocks = if is_first { 15 } else { 8 }),
-            ),
+            // At first as many reads as later, of which three of four requests are writes.
+            ("a limit of reads", slow_at_first(|is_first| if is_first { 20 } else { 40 }, reads_of([1, 4]))),
+            ("a limit of bytes", slow_at_first(|_| 20, lengths([(15, 8), (8, 8)]))),
+            ("a full buffer", slow_at_first(|_| 20, lengths([(8, 15), (15, 8)]))),
             (
                 "a slow place",
                 slow_at_first(
@@ -623,21 +637,25 @@ mod tests {
             ("force unit access", slow_at_first(|_| 20, |is_first, _, record| record.fua = is_first)),
             ("eight streams", slow_at_first(|_| 20, streams([0, 8]))),
             ("fewer streams", slow_at_first(|_| 20, streams([30, 6]))),
-            (
-                "other operations",
-                slow_at_first(
-                    |_| 20,
-                    |is_first, _, record| {
-                        if is_first {
-                            record.op = Operation::Read;
-                        }
-                    },
-                ),
-            ),
         ];
         for (cause, found) in cause {
             assert_eq!(found, None, "{cause}");
         }
+    }
+
+    #[test]
+    fn queue_that_is_shorter_by_a_quarter_is_no_warm_up() {
+        // One request each millisecond, twelve outstanding and then nine.
+        let mut settling = Settling::new(KEPT, true);
+        for index in 0..20_000_u64 {
+            let arrival = Instant::ZERO + Duration::from_ms(index);
+            let us = if index < 2_000 { 12_000 } else { 9_000 } + index % 7 * 100;
+            settling.record(&TraceRecord {
+                completion: Some(arrival + Duration::from_us(us)),
+                ..TraceRecord::new(arrival, Operation::Read, index * 7_919 % (1 << 20) * 8, 8)
+            });
+        }
+        assert_eq!(settling.warm_up(ALL), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use seeklab_analysis::Verdict;
 use seeklab_core::ByteSize;
 use seeklab_learning::MODELS;
 use seeklab_learning::evaluation::Evaluation;
-use seeklab_learning::fit::Fit;
+use seeklab_learning::fit::{Fit, has_waits};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -107,7 +107,7 @@ pub(super) fn choose(
     if fits.len() == 1 {
         return Ok((0, SavedBecause::OnlyModel));
     }
-    let has_waits = fits.iter().any(|fit| fit.summary().has_waits());
+    let has_waits = fits.iter().any(|fit| has_waits(fit.summary().queue_length_max));
     let best = match best(evaluations, has_waits) {
         Some(best) if evaluations[best].is_judged() => best,
         _ => return Ok((0, SavedBecause::NothingToCompare)),

@@ -7,6 +7,7 @@ use seeklab_analysis::prediction::ALIKE_PCT;
 use seeklab_analysis::verdict::Bounds;
 use seeklab_analysis::{Change, ClassError, DensityAxis, ResponseProfile};
 use seeklab_core::statistics::Distribution;
+use seeklab_learning::fit::has_waits;
 use seeklab_report::{PageSection, PlainTable, Plot, PlotAxis, PlotMark, PlotScale, PlotSeries};
 use serde::Serialize;
 
@@ -117,7 +118,8 @@ pub fn protocol(report: &FitReport) -> Option<String> {
 
 /// Returns the evaluation of the model that predicted best; `None` if nothing was predicted.
 pub fn best_model(report: &FitReport) -> Option<&Evaluation> {
-    choice::best(&report.evaluations, report.queue_length_max >= 2).map(|best| &report.evaluations[best])
+    choice::best(&report.evaluations, has_waits(report.queue_length_max))
+        .map(|best| &report.evaluations[best])
 }
 
 /// Predictions of several devices together: a row for all operations, one for each, then one for each device.

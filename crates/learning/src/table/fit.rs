@@ -11,7 +11,7 @@ use toml::Table;
 
 use crate::counts::FitCounts;
 use crate::error::Error;
-use crate::fit::{DeviceInfo, Fit, FitSummary};
+use crate::fit::{DeviceInfo, Fit, FitSummary, has_waits};
 
 /// Tables being fitted.
 #[derive(Debug, Clone)]
@@ -63,7 +63,9 @@ impl TableFit {
                 .collect(),
             classes: self.classes,
             // Where requests wait for each other, the times contain the waits of this load.
-            region: match self.classes.queues_per_octave == 0 || self.counts.summary().has_waits() {
+            region: match self.classes.queues_per_octave == 0
+                || has_waits(self.counts.summary().queue_length_max)
+            {
                 true => self.counts.region_of_one_load(),
                 false => self.counts.region(),
             },
