@@ -416,3 +416,30 @@ impl Answers {
         (squares / counted as f64).sqrt() / mean
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use seeklab_devices::station::Order;
+
+    use super::*;
+
+    #[test]
+    fn structure_is_extended_by_one_with_its_servers_its_order_and_more_features() {
+        let line = |order, reads_first| Some(Line { order, band_blocks: 1, reads_first });
+        let mask = |features: &[Feature]| Feature::ALL.map(|feature| features.contains(&feature));
+        let structure =
+            |servers, line, features: &[Feature]| Structure { servers, line, mask: mask(features) };
+        let judged = structure(1, line(Order::Fcfs, false), &[Feature::Op, Feature::Owed]);
+        let more = [Feature::Op, Feature::Owed, Feature::Queue];
+        assert!(judged.extends(&judged) && structure(1, line(Order::Fcfs, false), &more).extends(&judged));
+        for other in [
+            structure(4, line(Order::Fcfs, false), &more),
+            structure(1, line(Order::Nearest, false), &more),
+            structure(1, line(Order::Fcfs, true), &more),
+            structure(1, None, &more),
+            structure(1, line(Order::Fcfs, false), &[Feature::Op, Feature::Queue]),
+        ] {
+            assert!(!other.extends(&judged), "{other:?}");
+        }
+    }
+}
