@@ -196,13 +196,15 @@ impl Settling {
             }
         }
         let (end, error) = errors.iter().enumerate().min_by(|one, other| one.1.total_cmp(other.1))?;
-        let slower = doublings_between(&operations, 0..end, end..count);
+        // Its last bin may hold requests of both.
+        let during = 0..end.saturating_sub(1).max(1).min(end);
+        let slower = doublings_between(&operations, during.clone(), end..count);
         let starts_slow = are_slower(&slower) && slower.iter().all(|(_, of)| *of >= EACH_SLOWER_MIN.log2());
         // As much was given later, in as long a time, and took less.
         let given = load(&bins[..end]);
         let is_matched = |later: Range<usize>| {
             load(&bins[later.clone()]).is_at_least(given)
-                && are_slower(&doublings_between(&operations, 0..end, later))
+                && are_slower(&doublings_between(&operations, during.clone(), later))
         };
         let is_faster_later = (end..=count - end).any(|start| is_matched(start..start + end));
         (starts_slow && is_faster_later && *error <= ERROR_SHARE_MAX).then(|| WarmUp {
@@ -597,14 +599,14 @@ mod tests {
         let same = |_, _, _: &mut TraceRecord| ();
         // At first and later: one request of so many is a read.
         let reads_of = |[first, later]: [u64; 2]| {
-            move |is_first, number: u64, record: &mut TraceRecord| {
+            move |is_first: bool, number: u64, record: &mut TraceRecord| {
                 let is_read = number.is_multiple_of(if is_first { first } else { later });
                 record.op = if is_read { Operation::Read } else { Operation::Write };
             }
         };
         // Blocks of reads and of writes.
         let lengths = |[first, later]: [(u32, u32); 2]| {
-            move |is_first, _, record: &mut TraceRecord| {
+            move |is_first: bool, _: u64, record: &mut TraceRecord| {
                 let (reads, writes) = if is_first { first } else { later };
                 record.blocks = if record.op == Operation::Read { reads } else { writes };
             }
@@ -619,6 +621,8 @@ mod tests {
         };
         assert!(slow_at_first(|_| 20, same).is_some());
         assert!(slow_at_first(|is_first| if is_first { 10 } else { 20 }, same).is_some(), "less at first");
+        let fewer_reads = slow_at_first(|is_first| if is_first { 20 } else { 100 }, reads_of([1, 4]));
+        assert!(fewer_reads.is_some(), "fewer reads at first");
         let cause = [
             ("a limit", slow_at_first(|is_first| if is_first { 40 } else { 20 }, same)),
             // At first as many reads as later, of which three of four requests are writes.
