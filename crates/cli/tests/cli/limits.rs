@@ -4,7 +4,8 @@
 //! QEMU's throttle needs qemu-storage-daemon, fio, root, FUSE, a loop device and tracefs. Without them, the
 //! test prints a note.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -45,6 +46,39 @@ capacity_blocks = 2097152
 block_size = "512B"
 service_time = "0.2ms"
 "#;
+
+/// Clients that share one processor, 20 us for each request, behind a limit of 60 requests in each 100 ms.
+fn clients_behind_portions(count: usize, requests: u64) -> String {
+    let mut ready: BinaryHeap<Reverse<u64>> = (0..count).map(|_| Reverse(0)).collect();
+    let (mut now, mut draw) = (0, 1_u64);
+    let mut text = "arrival_ns,completion_ns,device,op,lbn,blocks\n".to_owned();
+    for index in 0..requests {
+        let Reverse(since) = ready.pop().unwrap();
+        now = now.max(since) + 20_000;
+        draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let completion = now.max(index / 60 * 100_000_000) + 20_000 + (draw >> 33) % 200_000;
+        ready.push(Reverse(completion));
+        text += &format!("{now},{completion},0,read,{},8\n", (draw >> 20) % 1_000_000 * 8);
+    }
+    text
+}
+
+#[test]
+fn clone_of_a_limit_in_portions_holds_up_as_many_clients_as_the_device() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("seen.csv"), clients_behind_portions(8, 12_000)).unwrap();
+    let document = json(folder.path(), &["fit", "seen.csv", "-o", "clone.toml", "--model", "station"]);
+    let limits = document["fit"]["limits"].as_array().unwrap();
+    assert_eq!(limits.len(), 1, "{limits:?}");
+    let [evaluation] = &document["fit"]["evaluations"].as_array().unwrap()[..] else { panic!("one model") };
+    let [reads] = &evaluation["operations"].as_array().unwrap()[..] else { panic!("reads") };
+    assert!(reads["mean_error_pct"].as_f64().unwrap().abs() < 5.0, "{reads}");
+    assert!(reads["p99_error_pct"].as_f64().unwrap().abs() < 5.0, "{reads}");
+    let queues = evaluation["classes"].as_array().unwrap().iter();
+    for of in queues.filter(|of| of["requests_pct"].as_f64().unwrap() > 10.0) {
+        assert!(of["mean_error_pct"].as_f64().unwrap().abs() < 25.0, "{of}");
+    }
+}
 
 #[test]
 fn every_form_of_output_reports_the_limit_of_a_volume() {

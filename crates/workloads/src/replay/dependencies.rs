@@ -8,6 +8,11 @@
 //!   completed that one. The limit is fitted to the trace, of which arrivals may follow completions no more than chance
 //!   does ([`Following`](super::Following)).
 //!
+//! Where the device holds up clients ([`Clients`]), a request was made by the client that had been free for longest, if that was
+//! so soon before, be the device idle or not. It arrives as long after the completion that freed a client on the other
+//! device, whichever was the first there that is not followed. If a device answers sooner than clients can make
+//! their next requests, it is idle for a moment; but a limit that holds up one of them holds up no other.
+//!
 //! Any other request that found the device busy keeps its distance from the one before it. So a slower device delays its load, as it
 //! would whoever made it, and does not drown in arrivals that its slowness would have prevented; a trace of one request
 //! at a time is replayed closed, with its think times; and bursts that wait for nothing stay bursts.
@@ -25,6 +30,8 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use seeklab_core::{Duration, Instant};
 
+use super::clients::Clients;
+
 /// Arrivals being replayed, request by request in order of the trace.
 #[derive(Debug, Clone, Default)]
 pub struct Dependencies {
@@ -39,6 +46,8 @@ pub struct Dependencies {
     /// there.
     idle_since: Instant,
     left: u64,
+    /// Completions there that freed a client who has not made its next request.
+    freed: VecDeque<Instant>,
     followed: Followed,
     counts: DependencyCounts,
 }
@@ -48,7 +57,7 @@ pub struct Dependencies {
 pub struct DependencyCounts {
     /// For all requests before: they had found the device idle.
     pub after_idle: u64,
-    /// For the request that had completed last.
+    /// For the request that had completed last, or for one of a client.
     pub after_completion: u64,
     /// For none: they keep their distance from the request before.
     pub independent: u64,
@@ -61,6 +70,11 @@ struct Followed {
     outstanding: BinaryHeap<Reverse<(Instant, u64)>>,
     /// The one that had completed last on the measured device, and when.
     last: Option<(u64, Instant)>,
+    clients: Clients,
+    /// Completions there that freed a client who has not made its next request.
+    freed: VecDeque<Instant>,
+    /// True if one had completed since the last arrival.
+    has_completed: bool,
     /// Requests from number `first` on, which others may still wait for or which have not completed.
     requests: VecDeque<AtBoth>,
     first: u64,
@@ -79,6 +93,7 @@ struct AtBoth {
 enum Awaited {
     Nothing,
     One(u64, Instant),
+    Client(Instant),
     All(Instant),
 }
 
@@ -100,6 +115,7 @@ impl Dependencies {
         self.idle_since = at;
         if self.soon.is_some() {
             self.followed.of(number).completed = Some(at);
+            self.freed.push_back(at);
         }
     }
 
@@ -109,6 +125,7 @@ impl Dependencies {
         match self.awaited(arrival) {
             Awaited::Nothing => false,
             Awaited::One(number, _) => self.followed.of(number).completed.is_none(),
+            Awaited::Client(_) => self.freed.is_empty() && self.left > 0,
             Awaited::All(_) => self.left > 0,
         }
     }
@@ -126,6 +143,11 @@ impl Dependencies {
                 self.counts.after_completion += 1;
                 self.followed.of(number).completed.expect("it was waited for") + (arrival - since)
             }
+            Awaited::Client(since) => {
+                self.counts.after_completion += 1;
+                self.followed.freed.pop_front();
+                self.freed.pop_front().unwrap_or(self.idle_since) + (arrival - since)
+            }
             Awaited::All(since) => {
                 self.counts.after_idle += 1;
                 self.idle_since + (arrival - since)
@@ -136,23 +158,31 @@ impl Dependencies {
         self.busy_until = self.busy_until.max(completion);
         self.left += 1;
         if self.soon.is_some() {
-            self.followed.push(completion);
+            self.followed.push(arrival, completion);
         }
         at
     }
 
     fn awaited(&mut self, arrival: Instant) -> Awaited {
-        let last = self.soon.and_then(|soon| self.followed.last_at(arrival).map(|last| (last, soon)));
-        match last {
+        let Some(soon) = self.soon else {
+            return if arrival >= self.busy_until { Awaited::All(self.busy_until) } else { Awaited::Nothing };
+        };
+        let clients = self.followed.advance(arrival, soon);
+        while self.freed.len() as u64 + self.left > clients as u64 && self.freed.pop_front().is_some() {}
+        match (self.followed.freed.front(), self.followed.last) {
+            (Some(since), _) => Awaited::Client(*since),
             _ if arrival >= self.busy_until => Awaited::All(self.busy_until),
-            Some(((number, since), soon)) if arrival - since <= soon => Awaited::One(number, since),
+            (_, Some((number, since))) if arrival - since <= soon => Awaited::One(number, since),
             _ => Awaited::Nothing,
         }
     }
 }
 
 impl Followed {
-    fn push(&mut self, completion: Instant) {
+    fn push(&mut self, arrival: Instant, completion: Instant) {
+        self.clients.pass(arrival, self.outstanding.len());
+        self.clients.arrived(self.has_completed && !self.outstanding.is_empty());
+        self.has_completed = false;
         let number = self.first + self.requests.len() as u64;
         self.outstanding.push(Reverse((completion, number)));
         self.requests.push_back(AtBoth::default());
@@ -162,21 +192,31 @@ impl Followed {
         &mut self.requests[(number - self.first) as usize]
     }
 
-    /// The request that had completed last on the measured device, and when.
-    fn last_at(&mut self, now: Instant) -> Option<(u64, Instant)> {
+    /// What has completed on the measured device until then is known. Returns the number of clients that it holds up, 0 for
+    /// none; one that was freed more than `soon` before is none.
+    fn advance(&mut self, now: Instant, soon: Duration) -> usize {
         while let Some(Reverse((completion, number))) = self.outstanding.peek().copied()
             && completion <= now
         {
+            self.clients.pass(completion, self.outstanding.len());
             self.outstanding.pop();
+            self.has_completed = true;
+            self.freed.push_back(completion);
             if let Some((before, _)) = self.last.replace((number, completion)) {
                 self.of(before).is_over = true;
             }
+        }
+        let clients = self.clients.number().unwrap_or(0);
+        while let Some(since) = self.freed.front()
+            && (now - *since > soon || self.outstanding.len() + self.freed.len() > clients)
+        {
+            self.freed.pop_front();
         }
         while self.requests.front().is_some_and(|request| request.is_over && request.completed.is_some()) {
             self.requests.pop_front();
             self.first += 1;
         }
-        self.last
+        clients
     }
 }
 
@@ -228,5 +268,49 @@ mod tests {
         assert!(!replay.waits(at(211)));
         assert!(replay.followed.requests.len() <= 3, "{:?}", replay.followed);
         assert_eq!(replay.counts(), DependencyCounts { after_idle: 1, after_completion: 2, independent: 2 });
+    }
+
+    /// A device that takes 30 us, and makes every 60th request and those behind it wait for 100 ms.
+    fn allowed(index: u64, offset: u64) -> Instant {
+        Instant::ZERO + Duration::from_ms(100) * ((index + offset) / 60)
+    }
+
+    /// Replays eight clients, which take 20 us for each request one after the other, and returns how many wait at a time.
+    fn longest_queue(offset: u64) -> usize {
+        let mut replay = Dependencies::following(Some(Duration::from_us(200)));
+        let served =
+            |arrival: Instant, index, offset| arrival.max(allowed(index, offset)) + Duration::from_us(30);
+        let mut ready: BinaryHeap<Reverse<Instant>> = (0..8).map(|_| Reverse(Instant::ZERO)).collect();
+        let mut outstanding: BinaryHeap<Reverse<(Instant, u64)>> = BinaryHeap::new();
+        let (mut now, mut longest) = (Instant::ZERO, 0);
+        for index in 0..4_000 {
+            let Reverse(since) = ready.pop().unwrap();
+            now = now.max(since) + Duration::from_us(20);
+            let completion = served(now, index, 0);
+            ready.push(Reverse(completion));
+            while replay.waits(now) {
+                let Reverse((at, number)) = outstanding.pop().unwrap();
+                replay.completed(number, at);
+            }
+            let arrival = replay.arrival(now, completion);
+            while let Some(Reverse((at, number))) = outstanding.peek().copied()
+                && at <= arrival
+            {
+                outstanding.pop();
+                replay.completed(number, at);
+            }
+            outstanding.push(Reverse((served(arrival, index, offset), index)));
+            if index > 1_000 {
+                longest = longest.max(outstanding.len());
+            }
+        }
+        longest
+    }
+
+    #[test]
+    fn limit_that_holds_up_one_client_holds_up_no_other() {
+        for offset in [0, 1, 25, 57] {
+            assert_eq!(longest_queue(offset), 8, "offset {offset}");
+        }
     }
 }

@@ -27,6 +27,7 @@
 mod arrivals;
 mod beyond;
 mod changes;
+mod clients;
 mod dependencies;
 mod failure;
 mod following;
