@@ -10,8 +10,9 @@
 //! | not usable | more | more | more |
 //!
 //! # Scope and limits
-//! The demerit may reach twice that of resamples of the measured times, where that is more than its bound. Classes with
-//! less than 1 % of the requests do not count. An operation with fewer than 100 requests is usable with care at best.
+//! The demerit may reach twice that of resamples of the measured times, where that is more than its bound, and the error of a class
+//! three times its standard error: a class of few requests, some of which waited for long, has a mean of chance.
+//! Classes with less than 1 % of the requests do not count. An operation with fewer than 100 requests is usable with care at best.
 
 use std::collections::BTreeMap;
 
@@ -28,6 +29,9 @@ type QueueLengths = LogHistogram<2>;
 
 /// Share of all requests that a class has at least, in percent.
 const CLASS_REQUESTS_PCT_MIN: f64 = 1.0;
+
+/// Standard errors that the error of a class may reach: one class in 370 does so by chance.
+const STANDARD_ERRORS_MAX: f64 = 3.0;
 
 /// Requests of an operation from which on it can be usable without care.
 const REQUESTS_MIN: u64 = 100;
@@ -86,7 +90,7 @@ impl Verdict {
             let demerit_pct_max = bounds.demerit_to_p99_pct.max(2.0 * resampled_pct);
             mean_error_pct.abs() <= bounds.mean_error_pct
                 && prediction.demerit_to_p99.ea_rms_pct.is_some_and(|pct| pct <= demerit_pct_max)
-                && worst_class.is_none_or(|class| class.mean_error_pct.abs() <= bounds.class_error_pct)
+                && worst_class.is_none_or(|class| !class.exceeds(bounds.class_error_pct))
         };
         match () {
             () if requests >= REQUESTS_MIN && lies_within(&Bounds::USABLE) => Self::Usable,
@@ -117,6 +121,15 @@ pub struct ClassError {
     pub predicted_mean_ms: f64,
     /// Error of the predicted mean; negative if it is too short.
     pub mean_error_pct: f64,
+    /// Error that chance explains, if the requests of the class are independent of each other: three times its standard error.
+    pub chance_pct: f64,
+}
+
+impl ClassError {
+    /// Returns true if the error exceeds a bound in percent, and chance does not explain it.
+    pub fn exceeds(&self, bound_pct: f64) -> bool {
+        self.mean_error_pct.abs() > bound_pct.max(self.chance_pct)
+    }
 }
 
 /// A request that was measured or predicted.
@@ -150,23 +163,32 @@ struct Class {
 struct Sum {
     requests: u64,
     ns: f64,
+    squares: f64,
 }
 
 impl Sum {
     fn record(&mut self, time: Duration) {
         self.requests += 1;
-        self.ns += time.as_ns() as f64;
+        let ns = time.as_ns() as f64;
+        self.ns += ns;
+        self.squares += ns * ns;
     }
 
     fn mean_ns(&self) -> f64 {
         self.ns / self.requests.max(1) as f64
     }
+
+    /// Square of the standard error of the mean, of independent times.
+    fn error_squared(&self) -> f64 {
+        let (count, mean) = (self.requests.max(1) as f64, self.mean_ns());
+        (self.squares / count - mean * mean).max(0.0) / count
+    }
 }
 
 impl Class {
-    fn predicted_ns(&self) -> f64 {
+    fn predicted(&self) -> Sum {
         let is_met = 10 * self.predicted.requests >= self.measured.requests;
-        if is_met { self.predicted } else { self.paired }.mean_ns()
+        if is_met { self.predicted } else { self.paired }
     }
 }
 
@@ -191,7 +213,9 @@ impl ClassErrors {
             if requests_pct < CLASS_REQUESTS_PCT_MIN {
                 return None;
             }
-            let (measured_ns, predicted_ns) = (of.measured.mean_ns(), of.predicted_ns());
+            let predicted = of.predicted();
+            let (measured_ns, predicted_ns) = (of.measured.mean_ns(), predicted.mean_ns());
+            let error_ns = (of.measured.error_squared() + predicted.error_squared()).sqrt();
             let length = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
             Some(ClassError {
                 operation: *operation,
@@ -202,14 +226,19 @@ impl ClassErrors {
                 measured_mean_ms: six_decimals(measured_ns / 1e6),
                 predicted_mean_ms: six_decimals(predicted_ns / 1e6),
                 mean_error_pct: percent(predicted_ns - measured_ns, measured_ns)?,
+                chance_pct: percent(STANDARD_ERRORS_MAX * error_ns, measured_ns)?,
             })
         })
     }
 }
 
-/// Returns the class with the greatest error, too long or too short.
+/// Returns the class with the greatest error, too long or too short; of those that chance does not explain, if there are any.
 pub fn worst_class(classes: impl Iterator<Item = ClassError>) -> Option<ClassError> {
-    classes.max_by(|one, other| one.mean_error_pct.abs().total_cmp(&other.mean_error_pct.abs()))
+    let rank = |class: &ClassError| (class.exceeds(0.0), class.mean_error_pct.abs());
+    classes.max_by(|one, other| {
+        let ((one_exceeds, one), (other_exceeds, other)) = (rank(one), rank(other));
+        one_exceeds.cmp(&other_exceeds).then(one.total_cmp(&other))
+    })
 }
 
 #[cfg(test)]
@@ -263,6 +292,27 @@ mod tests {
         let found: Vec<(u32, f64)> =
             errors.classes().map(|class| (class.queue_length_min, class.predicted_mean_ms)).collect();
         assert_eq!(found, [(0, 0.1), (2, 0.1)]);
+    }
+
+    #[test]
+    fn error_of_a_class_counts_if_chance_does_not_explain_it() {
+        // Some of so many requests wait for 100 ms, the others take 1.
+        let worst = |requests: u32, waited: u32, predicted: u32| {
+            let mut errors = ClassErrors::default();
+            let ms = |index, waited| if index % requests < waited { 100.0 } else { 1.0 };
+            for index in 0..requests {
+                errors.record(Operation::Read, met(2, ms(index, waited)), met(2, ms(index, predicted)));
+                errors.record(Operation::Read, met(0, 1.0), met(0, 1.1));
+            }
+            worst_class(errors.classes()).unwrap()
+        };
+        // Five of 66 in place of two: a difference of 4.5 ms, and standard errors of 3.2 and 2.1 ms.
+        let by_chance = worst(66, 5, 2);
+        assert_eq!((by_chance.queue_length_min, by_chance.mean_error_pct.round()), (0, 10.0));
+        let certain = worst(6_600, 500, 200);
+        assert_eq!((certain.queue_length_min, certain.mean_error_pct.round()), (2, -53.0));
+        assert!((certain.chance_pct - 13.6).abs() < 0.1, "{certain:?}");
+        assert!(certain.exceeds(50.0) && !certain.exceeds(54.0) && !by_chance.exceeds(25.0));
     }
 
     #[test]

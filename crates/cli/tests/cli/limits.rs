@@ -74,6 +74,7 @@ fn clone_of_a_limit_in_portions_holds_up_as_many_clients_as_the_device() {
     let [reads] = &evaluation["operations"].as_array().unwrap()[..] else { panic!("reads") };
     assert!(reads["mean_error_pct"].as_f64().unwrap().abs() < 5.0, "{reads}");
     assert!(reads["p99_error_pct"].as_f64().unwrap().abs() < 5.0, "{reads}");
+    assert_eq!(reads["verdict"], "usable", "{reads}");
     let queues = evaluation["classes"].as_array().unwrap().iter();
     for of in queues.filter(|of| of["requests_pct"].as_f64().unwrap() > 10.0) {
         assert!(of["mean_error_pct"].as_f64().unwrap().abs() < 25.0, "{of}");

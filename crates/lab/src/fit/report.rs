@@ -211,13 +211,14 @@ pub fn worst_class(report: &FitReport) -> Option<String> {
     let class = report.saved()?.worst_class?;
     Some(format!(
         "Worst class: {} at {} ({:.1} % of the requests). Their mean is {:.3} ms as measured and {:.3} ms as predicted \
-         ({:+.1} %).",
+         ({:+.1} %{}).",
         class.operation.name(),
         queue_length(&class),
         class.requests_pct,
         class.measured_mean_ms,
         class.predicted_mean_ms,
-        class.mean_error_pct
+        class.mean_error_pct,
+        if class.exceeds(0.0) { "" } else { ", which chance explains" }
     ))
 }
 

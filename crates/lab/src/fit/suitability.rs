@@ -74,7 +74,7 @@ impl Suitability {
             .classes
             .iter()
             .filter(|class| is_usable(class.operation))
-            .filter(|class| class.mean_error_pct.abs() > Bounds::USABLE.class_error_pct)
+            .filter(|class| class.exceeds(Bounds::USABLE.class_error_pct))
             .collect();
         Some(Self {
             operations: usable.iter().map(|of| of.operation).collect(),
@@ -138,8 +138,7 @@ impl Exception {
     fn whole(of: &OperationEvaluation) -> Self {
         let bounds = Bounds::WITH_CARE;
         let is_mean = of.mean_error_pct.abs() > bounds.mean_error_pct;
-        let class =
-            of.worst_class.filter(|class| !is_mean && class.mean_error_pct.abs() > bounds.class_error_pct);
+        let class = of.worst_class.filter(|class| !is_mean && class.exceeds(bounds.class_error_pct));
         let demerit_to_p99_pct = of.prediction.demerit_to_p99.ea_rms_pct;
         Self {
             operation: of.operation,

@@ -192,7 +192,7 @@ impl Followed {
         &mut self.requests[(number - self.first) as usize]
     }
 
-    /// What has completed on the measured device until then is known. Returns the number of clients that it holds up, 0 for
+    /// Takes the completions on the measured device until then, and returns the number of clients that it holds up, 0 for
     /// none; one that was freed more than `soon` before is none.
     fn advance(&mut self, now: Instant, soon: Duration) -> usize {
         while let Some(Reverse((completion, number))) = self.outstanding.peek().copied()
