@@ -226,6 +226,7 @@ mod tests {
             measured_mean_ms: 1.0,
             predicted_mean_ms: 1.0 + mean_error_pct / 100.0,
             mean_error_pct,
+            chance_pct: 1.0,
         }
     }
 
