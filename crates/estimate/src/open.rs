@@ -24,7 +24,7 @@ use crate::method::{Estimate, Method, Quantiles, SHARES};
 use crate::moments::ServiceMoments;
 use crate::queueing::{
     DepartureChain, QueueDependentService, Steady, buffered_saturation_per_s, buffered_writes,
-    departure_chain, limited_queue, mg1_response_times, reordered_response_times,
+    departure_chain, drawn_held_mean_s, limited_queue, mg1_response_times, reordered_response_times,
 };
 
 /// States of birth and death at most.
@@ -295,20 +295,25 @@ fn nearest_response(law: &ServiceLaw, outstanding: f64) -> Option<&ServiceTimes>
 ///
 /// The tokens missing are the virtual queue time of M/G/1 with the time of a request's tokens as service. A request waits for
 /// what exceeds the burst less its own tokens. The tail of that queue time is taken as exponential with Cramér's exponent, the
-/// positive root of `λ (E e^{θ d} − 1) = θ` with the time d of the tokens of a request.
+/// positive root of `λ (E e^{θ d} − 1) = θ` with the time d of the tokens of a request. Of a limit whose tokens return in
+/// portions, it is the mean of drawn requests. The mean is over all requests, those that do not count included.
 pub fn limit_queue_mean_s(arrivals_per_s: f64, limit: &RateLimit) -> f64 {
-    let token_s = 1.0 / limit.requests_per_s;
-    let utilisation = arrivals_per_s * token_s;
+    let token_s = 1.0 / (limit.requests_per_s * limit.share);
+    let held_per_s = arrivals_per_s * limit.share;
+    let utilisation = held_per_s * token_s;
     if utilisation >= 1.0 {
         return f64::INFINITY;
+    }
+    if limit.interval_s > 0.0 {
+        return drawn_held_mean_s(arrivals_per_s, limit);
     }
     let over = |of: &dyn Fn(f64) -> f64| {
         limit.tokens.iter().map(|taken| taken.share * of(taken.tokens)).sum::<f64>()
     };
     let square = over(&|tokens| tokens * tokens);
-    let mean_s = arrivals_per_s * token_s * token_s * square / (2.0 * (1.0 - utilisation));
+    let mean_s = held_per_s * token_s * token_s * square / (2.0 * (1.0 - utilisation));
     let excess =
-        |exponent: f64| arrivals_per_s * over(&|tokens| (exponent * tokens * token_s).exp_m1()) - exponent;
+        |exponent: f64| held_per_s * over(&|tokens| (exponent * tokens * token_s).exp_m1()) - exponent;
     let (mut low, mut high) = (0.0, 1.0 / token_s);
     while excess(high) < 0.0 {
         high *= 2.0;
@@ -317,7 +322,8 @@ pub fn limit_queue_mean_s(arrivals_per_s: f64, limit: &RateLimit) -> f64 {
         let middle = (low + high) / 2.0;
         if excess(middle) < 0.0 { low = middle } else { high = middle }
     }
-    mean_s * over(&|tokens| (-high * (limit.burst_requests - tokens).max(0.0) * token_s).exp())
+    let burst = limit.burst_requests * limit.share;
+    limit.share * mean_s * over(&|tokens| (-high * (burst - tokens).max(0.0) * token_s).exp())
 }
 
 #[cfg(test)]
@@ -395,6 +401,15 @@ mod tests {
         let without = mg1(95.0, ServiceMoments::constant(0.01)).unwrap();
         assert!(heavy.steady.response_mean_s < without.response_mean_s);
         assert!(heavy.steady.response_mean_s > 0.8 * without.response_mean_s);
+    }
+
+    #[test]
+    fn limit_of_some_requests_holds_those_alone() {
+        // Half of 60 requests per second take one of 40 tokens, up to two at once: as 30 requests per second behind that limit.
+        let of_half = RateLimit::of_requests(80.0, 4.0, 0.5);
+        let of_all = RateLimit::of_requests(40.0, 2.0, 1.0);
+        close(limit_queue_mean_s(60.0, &of_half), 0.5 * limit_queue_mean_s(30.0, &of_all), 1e-9);
+        close(limit_queue_mean_s(60.0, &of_half), drawn_held_mean_s(60.0, &of_half), 0.05);
     }
 
     #[test]

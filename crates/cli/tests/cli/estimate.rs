@@ -99,12 +99,30 @@ fn percentiles_behind_a_limit_meet_their_simulation() {
         "bytes.toml",
         "kind = 'limit'\n[[bytes]]\nrate = '2MB/s'\nburst = '64KiB'\n[device]\nbase = 'constant'\n",
     );
+    // Portions of eight requests, and of 400 kB, which fast requests use up long before an interval ends.
+    let fast =
+        "kind = 'exponential'\ncapacity_blocks = 1000000\nblock_size = '512B'\nservice_time = '0.2ms'\n";
+    let portions = [
+        ("portions.toml", "requests", "rate = '80/s'\nburst = 8"),
+        ("byte_portions.toml", "bytes", "rate = '4MB/s'\nburst = '400kB'"),
+    ];
+    for (name, unit, bucket) in portions {
+        let limit = format!("[[{unit}]]\n{bucket}\ninterval = '100ms'\n");
+        bench.write(name, format!("kind = 'limit'\n{limit}[device]\n{fast}"));
+    }
     // A limit of bytes takes eight times as much for a long request.
-    for (device, sizes, rate) in [("requests.toml", "4KiB", 42), ("bytes.toml", "8KiB:60+64KiB:40", 45)] {
+    for (device, sizes, rate) in [
+        ("requests.toml", "4KiB", 42),
+        ("bytes.toml", "8KiB:60+64KiB:40", 45),
+        ("portions.toml", "4KiB", 50),
+        ("byte_portions.toml", "8KiB:60+64KiB:40", 60),
+    ] {
         let line = format!("random,size={sizes},poisson={rate}/s,requests=400000");
         let estimated = bench.json(&["estimate", device, "-w", &line]);
         let simulated = bench.json(&["simulate", device, "-w", &line]);
         assert_eq!(first(&estimated)["method"], "limited_queue");
+        let error_pct = &first(&estimated)["error_pct"]["response_mean_pct"];
+        assert_eq!(error_pct.is_null(), device.contains("portions"), "{device}");
         for (figure, tolerance) in [("response_mean_ms", 0.03), ("response_p99_ms", 0.05)] {
             close(&first(&estimated)[figure], number(&first(&simulated)[figure]), tolerance);
         }

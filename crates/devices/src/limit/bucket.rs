@@ -155,6 +155,11 @@ impl TokenBucket {
         self.burst
     }
 
+    /// Time after which all comes back at once that the rate gives in it; zero if it comes back evenly.
+    pub const fn interval(&self) -> Duration {
+        Duration::from_ns(self.interval_ns)
+    }
+
     fn parts_used(&self, now: Instant) -> u128 {
         let passed = self.intervals_ns(now);
         self.used.saturating_sub(u128::from(self.micro_per_s) * u128::from(passed))

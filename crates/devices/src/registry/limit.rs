@@ -58,7 +58,10 @@ impl DeviceKind for Definition {
         let share = demand.share_of(*of);
         let limit = |bucket: &TokenBucket, units_of_request: f64| {
             let (rate, burst) = (bucket.units_per_s(), bucket.burst() as f64);
-            RateLimit::of_requests(rate / units_of_request, burst / units_of_request, share)
+            RateLimit {
+                interval_s: bucket.interval().as_s(),
+                ..RateLimit::of_requests(rate / units_of_request, burst / units_of_request, share)
+            }
         };
         if share > 0.0 {
             law.limits.extend(buckets.requests.iter().map(|bucket| limit(bucket, share)));

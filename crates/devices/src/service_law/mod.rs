@@ -72,12 +72,15 @@ pub struct RateLimit {
     pub share: f64,
     /// Tokens of the requests that count. The shares sum to 1, and the mean is 1.
     pub tokens: Vec<TokenShare>,
+    /// Seconds after which all tokens return at once that the rate gives in them; 0 if they return evenly.
+    pub interval_s: f64,
 }
 
 impl RateLimit {
     /// A limit of requests that take one token each.
     pub fn of_requests(requests_per_s: f64, burst_requests: f64, share: f64) -> Self {
-        Self { requests_per_s, burst_requests, share, tokens: vec![TokenShare { tokens: 1.0, share: 1.0 }] }
+        let tokens = vec![TokenShare { tokens: 1.0, share: 1.0 }];
+        Self { requests_per_s, burst_requests, share, tokens, interval_s: 0.0 }
     }
 
     /// Time until requests at a rate have used up the burst. `None` if the limit sustains them.

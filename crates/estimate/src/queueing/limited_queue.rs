@@ -10,12 +10,16 @@
 //! the queue time of M/G/1, so the drawn V are replaced by the quantiles at their ranks. The time at the server of the device is
 //! that of the recursion [Lindley 1952]. The draws are the same at every rate.
 //!
+//! Tokens that return in portions are missing until an interval ends. The first one begins with the first request that meets a full
+//! bucket, as in `seeklab_devices::limit`. V has no known distribution then, so the drawn times stay.
+//!
 //! # Assumptions
 //! Arrivals are Poisson. Service times are independent of each other, of the tokens, and, but for those after idle times, of the
 //! queue.
 //!
 //! # Scope and limits
-//! 262,144 requests. With several buckets the held times are those drawn, whose random variation grows near the rate of a limit.
+//! 262,144 requests. With several buckets, or portions, the held times are those drawn, whose random variation grows near the rate of
+//! a limit.
 
 use seeklab_core::Seed;
 use seeklab_devices::service_law::{RateLimit, ServiceTimes, TokenShare};
@@ -50,15 +54,23 @@ struct Bucket {
     /// Time in which an empty bucket fills.
     burst_s: f64,
     tokens: Vec<TokenShare>,
-    /// Time at which the tokens that were taken are back.
-    back_s: f64,
+    /// Time after which all tokens return at once that the rate gives in it; 0 if they return evenly.
+    interval_s: f64,
+    /// Begin of the interval under way, or of the time since which tokens return evenly.
+    since_s: f64,
+    /// Time of the tokens that were missing then.
+    missing_s: f64,
 }
+
+/// Share of an interval by which times that were added up may miss its end.
+const ROUNDING: f64 = 1e-9;
 
 impl Bucket {
     fn new(limit: &RateLimit) -> Self {
         let token_s = 1.0 / (limit.requests_per_s * limit.share);
         let burst_s = limit.burst_requests * limit.share * token_s;
-        Self { token_s, burst_s, tokens: limit.tokens.clone(), back_s: 0.0 }
+        let (tokens, interval_s) = (limit.tokens.clone(), limit.interval_s);
+        Self { token_s, burst_s, tokens, interval_s, since_s: 0.0, missing_s: 0.0 }
     }
 
     /// Time of the tokens of a request at a share of the requests, 0 to 1.
@@ -77,13 +89,40 @@ impl Bucket {
     }
 
     /// Earliest time from `now_s` on at which the bucket holds the tokens of a request.
-    const fn ready_s(&self, now_s: f64, tokens_s: f64) -> f64 {
-        now_s.max(self.back_s - self.room_s(tokens_s))
+    fn ready_s(&self, now_s: f64, tokens_s: f64) -> f64 {
+        let lacking_s = self.missing_s - self.room_s(tokens_s);
+        if self.interval_s > 0.0 {
+            let intervals = (lacking_s / self.interval_s - ROUNDING).ceil().max(0.0);
+            return now_s.max(self.since_s + intervals * self.interval_s);
+        }
+        now_s.max(self.since_s + lacking_s)
+    }
+
+    /// Time that counts for the return of tokens: that since `since_s`, in whole intervals if there are any.
+    fn passed_s(&self, now_s: f64) -> f64 {
+        let passed_s = (now_s - self.since_s).max(0.0);
+        if self.interval_s > 0.0 {
+            return (passed_s / self.interval_s + ROUNDING).floor() * self.interval_s;
+        }
+        passed_s
+    }
+
+    /// Queue time of a request that arrives then at a server that takes the time of its tokens for each.
+    const fn queue_s(&self, now_s: f64) -> f64 {
+        (self.since_s + self.missing_s - now_s).max(0.0)
+    }
+
+    /// Time of the tokens that are missing.
+    fn missing_s(&self, now_s: f64) -> f64 {
+        (self.missing_s - self.passed_s(now_s)).max(0.0)
     }
 
     /// Takes the tokens of a request, at a time at which there are as many.
-    const fn take(&mut self, now_s: f64, tokens_s: f64) {
-        self.back_s = self.back_s.max(now_s) + tokens_s;
+    fn take(&mut self, now_s: f64, tokens_s: f64) {
+        let missing_s = self.missing_s(now_s);
+        let is_full = missing_s <= self.token_s * ROUNDING;
+        self.since_s = if is_full { self.since_s.max(now_s) } else { self.since_s + self.passed_s(now_s) };
+        self.missing_s = missing_s + tokens_s;
     }
 }
 
@@ -111,34 +150,11 @@ pub fn limited_queue(
     after_idle: &ServiceTimes,
 ) -> Result<LimitedSteady, EstimateError> {
     check_positive("arrivals_per_s", arrivals_per_s)?;
-    let share = limits.first().map_or(0.0, |limit| limit.share);
-    let mut buckets: Vec<Bucket> = limits.iter().map(Bucket::new).collect();
-    let mut stream = Seed(0).stream("estimate.limited_queue");
-    let mut lengths = Seed(0).stream("estimate.limited_queue.tokens");
-    let (mut now_s, mut last_release_s) = (0.0_f64, 0.0_f64);
-    let mut requests: Vec<Drawn> = (0..REQUESTS)
-        .map(|_| {
-            let [interarrival, counts, service] = std::array::from_fn(|_| stream.unit());
-            now_s -= (1.0 - interarrival).ln() / arrivals_per_s;
-            if counts >= share {
-                return Drawn { release_s: now_s, held_s: 0.0, queue_and_tokens_s: None, service };
-            }
-            let first_s = now_s.max(last_release_s);
-            let length = lengths.unit();
-            let ready = |bucket: &Bucket| bucket.ready_s(first_s, bucket.tokens_s(length));
-            last_release_s = buckets.iter().map(ready).fold(first_s, f64::max);
-            let queue_and_tokens_s = match &buckets[..] {
-                [bucket] => Some(((bucket.back_s - now_s).max(0.0), bucket.tokens_s(length))),
-                _ => None,
-            };
-            for bucket in &mut buckets {
-                bucket.take(last_release_s, bucket.tokens_s(length));
-            }
-            Drawn { release_s: last_release_s, held_s: last_release_s - now_s, queue_and_tokens_s, service }
-        })
-        .collect();
-    if let [bucket] = &buckets[..] {
-        hold_as_expected(&mut requests, arrivals_per_s * share, bucket)?;
+    let mut requests = drawn(arrivals_per_s, limits);
+    if let [limit] = limits
+        && limit.interval_s <= 0.0
+    {
+        hold_as_expected(&mut requests, arrivals_per_s * limit.share, &Bucket::new(limit))?;
     }
     requests.sort_by(|one, other| one.release_s.total_cmp(&other.release_s));
     let (mut free_s, mut busy_s, mut square_s2) = (0.0_f64, 0.0, 0.0);
@@ -169,6 +185,42 @@ pub fn limited_queue(
         service: ServiceMoments { mean_s, variance_s2: (square_s2 / count - mean_s * mean_s).max(0.0) },
         quantiles_s: SHARES.map(|share| times_s[((share * count) as usize).min(times_s.len() - 1)]),
     })
+}
+
+/// Draws requests and holds them.
+fn drawn(arrivals_per_s: f64, limits: &[RateLimit]) -> Vec<Drawn> {
+    let share = limits.first().map_or(0.0, |limit| limit.share);
+    let mut buckets: Vec<Bucket> = limits.iter().map(Bucket::new).collect();
+    let mut stream = Seed(0).stream("estimate.limited_queue");
+    let mut lengths = Seed(0).stream("estimate.limited_queue.tokens");
+    let (mut now_s, mut last_release_s) = (0.0_f64, 0.0_f64);
+    (0..REQUESTS)
+        .map(|_| {
+            let [interarrival, counts, service] = std::array::from_fn(|_| stream.unit());
+            now_s -= (1.0 - interarrival).ln() / arrivals_per_s;
+            if counts >= share {
+                return Drawn { release_s: now_s, held_s: 0.0, queue_and_tokens_s: None, service };
+            }
+            let first_s = now_s.max(last_release_s);
+            let length = lengths.unit();
+            let ready = |bucket: &Bucket| bucket.ready_s(first_s, bucket.tokens_s(length));
+            last_release_s = buckets.iter().map(ready).fold(first_s, f64::max);
+            let queue_and_tokens_s = match &buckets[..] {
+                [bucket] => Some((bucket.queue_s(now_s), bucket.tokens_s(length))),
+                _ => None,
+            };
+            for bucket in &mut buckets {
+                bucket.take(last_release_s, bucket.tokens_s(length));
+            }
+            Drawn { release_s: last_release_s, held_s: last_release_s - now_s, queue_and_tokens_s, service }
+        })
+        .collect()
+}
+
+/// Mean time for which a limit holds Poisson arrivals, over all drawn requests.
+pub fn drawn_held_mean_s(arrivals_per_s: f64, limit: &RateLimit) -> f64 {
+    let requests = &drawn(arrivals_per_s, std::slice::from_ref(limit))[WARM_UP..];
+    requests.iter().map(|request| request.held_s).sum::<f64>() / requests.len() as f64
 }
 
 /// Points at which the times of the tokens are taken as those of services.
@@ -220,6 +272,26 @@ mod tests {
             for (share, quantile_s) in SHARES.into_iter().zip(found.quantiles_s).skip(1) {
                 near(quantile_s + 0.01, times.quantile_s(share), 0.03);
             }
+        }
+    }
+
+    #[test]
+    fn tokens_that_return_in_portions_are_held_to_the_end_of_an_interval() {
+        // One token in each second from the first request that meets a full bucket: the next interval begins with the request that
+        // the last one let go, or with an arrival behind its end.
+        let limit = RateLimit { interval_s: 1.0, ..RateLimit::of_requests(1.0, 1.0, 1.0) };
+        let mut bucket = Bucket::new(&limit);
+        for (now_s, ready_s) in [(0.3, 0.3), (0.4, 1.3), (1.4, 2.3), (3.5, 3.5), (4.0, 4.5)] {
+            assert!((bucket.ready_s(now_s, 1.0) - ready_s).abs() < 1e-6, "{now_s} {bucket:?}");
+            bucket.take(ready_s, 1.0);
+        }
+        // 60 in each tenth of a second: all are missing until it ends.
+        let limit = RateLimit { interval_s: 0.1, ..RateLimit::of_requests(600.0, 60.0, 1.0) };
+        let mut bucket = Bucket::new(&limit);
+        for number in 0..600 {
+            let ready_s = bucket.ready_s(0.0, bucket.token_s);
+            assert!((ready_s - 0.1 * f64::from(number / 60)).abs() < 1e-6, "{number} {ready_s}");
+            bucket.take(ready_s, bucket.token_s);
         }
     }
 

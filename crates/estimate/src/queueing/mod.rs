@@ -67,7 +67,7 @@ pub use departures::{DepartureChain, QueueDependentService, departure_chain};
 pub use finite_departures::finite_departures;
 pub use finite_population::{Population, finite_population};
 pub use finite_source::finite_source;
-pub use limited_queue::{LimitedSteady, limited_queue};
+pub use limited_queue::{LimitedSteady, drawn_held_mean_s, limited_queue};
 pub use lindley::{Lindley, ServedArrival};
 pub use mg1::mg1;
 pub use mm1::{mm1, mm1_response_quantile_s};

@@ -371,9 +371,12 @@ impl Estimating {
 
     /// Errors of such estimates in the validation; unknown if an assumption is broken, or none was compared.
     pub(super) fn errors_of(&self, estimate: &Estimate) -> ErrorFigures {
-        // Behind limits, requests in one queue in order of arrival were compared, not populations.
-        let is_compared = self.law.limits.is_empty()
-            || estimate.method != Method::FinitePopulation && estimate.quantiles_s.is_some();
+        // Behind limits, requests in one queue in order of arrival were compared, not populations, and no portions that hold.
+        let is_compared = match estimate.method {
+            Method::FinitePopulation => self.law.limits.is_empty(),
+            Method::LimitedQueue => self.law.limits.iter().all(|limit| limit.interval_s <= 0.0),
+            _ => self.law.limits.is_empty() || estimate.quantiles_s.is_some(),
+        };
         match is_compared && !self.assumptions(Some(estimate.method)).iter().any(AssumptionFigures::is_broken)
         {
             true => errors::errors(estimate.method, self.origin(), estimate.steady.utilisation),
