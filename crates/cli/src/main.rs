@@ -79,10 +79,11 @@ fn main() -> ExitCode {
     let stop = Stop::new();
     let session = Session::new(Arc::new(terminal), stop.clone()).with_command(command_line());
     let (signalled, measured) = (session.clone(), measuring.clone());
+    let signals_to_end = if arguments.command.only_computes() { 1 } else { 2 };
     let act = move || {
         stop.stop();
-        // The first signal ends the work in order. What waits for a pipe does not notice it.
-        if stop.requests() > 1 && signalled.holds_nothing() {
+        // The first signal ends the work in order. What waits for a pipe, or computes on, does not notice it.
+        if stop.requests() >= signals_to_end && signalled.holds_nothing() {
             let failure = Failure::interrupted();
             tell(&message(&failure));
             measured.iter().for_each(|measured| measured.report_is_out(failure.exit_code()));

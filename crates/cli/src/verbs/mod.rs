@@ -29,6 +29,11 @@ impl Command {
             _ => false,
         }
     }
+
+    /// Returns true if nothing of this command has an order in which it ends: a result is written once it is whole.
+    pub(crate) const fn only_computes(&self) -> bool {
+        matches!(self, Self::Estimate(_))
+    }
 }
 
 /// Declares the module of each verb, its subcommand and its call, in the order of the help.

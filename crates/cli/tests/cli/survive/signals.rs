@@ -57,8 +57,20 @@ fn simulated_host_that_only_computes_ends_by_a_signal() {
     let endless =
         "kind = \"host\"\n[processes.p]\nprogram = \"repeat 18446744073709551615 { compute 1s }\"\n";
     fs::write(&workload, endless).unwrap();
+    ends_by_a_signal(&scene, &["simulate", "immediate", "--workload", &workload]);
+}
+
+#[test]
+fn estimate_that_takes_long_ends_by_a_signal() {
+    // A million members: it computes for more than half a minute.
+    let load = "random,closed=1000000,think=1ms";
+    ends_by_a_signal(&Scene::new("estimates"), &["estimate", "constant", "-w", load]);
+}
+
+/// Starts a command that computes for long, and ends it by one signal.
+fn ends_by_a_signal(scene: &Scene, arguments: &[&str]) {
     let mut command = scene.seeklab();
-    command.args(["simulate", "immediate", "--workload", &workload]);
+    command.args(arguments);
     let mut child = Guarded(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     until(|| match named(&status(child.0.id()), "SigCgt", &[Signal::INT])[..] {
         [] => Err("it does not handle signals".to_owned()),
