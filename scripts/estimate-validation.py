@@ -179,6 +179,24 @@ def standard_error(values):
     return statistics.stdev(values) / len(values) ** 0.5
 
 
+def compared(name, load, estimated, simulated, count, of=""):
+    """The columns that a row of every table of simulations with several seeds begins with; `of` an operation ("read_") or all."""
+    mean = estimated[f"{of}response_mean_ms"]
+    return {
+        "device": name, **load, "method": estimated["method"],
+        "origin": estimated["law"]["origin"], "utilisation_pct": estimated["utilisation_pct"],
+        "requests": count, "seeds": len(SEEDS), "simulated_mean_ms": round(simulated[f"{of}mean"], 6),
+        "simulated_se_pct": round(100 * simulated["se"] / simulated["mean"], 3),
+        "estimated_mean_ms": mean, "error_mean_pct": pct(mean, simulated[f"{of}mean"]),
+    }
+
+
+def compared_p99(estimated, simulated, of=""):
+    """The columns of the 99th percentile."""
+    p99 = estimated[f"{of}response_p99_ms"]
+    return {"simulated_p99_ms": round(simulated[f"{of}p99"], 6), "estimated_p99_ms": p99, "error_p99_pct": pct(p99, simulated[f"{of}p99"])}
+
+
 def loads(seeklab, requests):
     rows = []
     for name, device in load_devices():
@@ -190,17 +208,9 @@ def loads(seeklab, requests):
             line = f"{reads},poisson={rate}/s"
             estimated = seeklab.json("estimate", *device, "-w", line)
             simulated = simulated_over_seeds(seeklab, device, line, count)
-            rows.append({
-                "device": name, "load": "reads of 8 KiB" if reads == READS else "reads of 8 and 64 KiB", "load_pct": share, "method": estimated["method"],
-                "origin": estimated["law"]["origin"], "utilisation_pct": estimated["utilisation_pct"],
-                "requests": count, "seeds": len(SEEDS), "simulated_mean_ms": round(simulated["mean"], 6),
-                "simulated_se_pct": round(100 * simulated["se"] / simulated["mean"], 3),
-                "estimated_mean_ms": estimated["response_mean_ms"],
-                "error_mean_pct": pct(estimated["response_mean_ms"], simulated["mean"]),
-                "simulated_p99_ms": round(simulated["p99"], 6), "estimated_p99_ms": estimated["response_p99_ms"],
-                "error_p99_pct": pct(estimated["response_p99_ms"], simulated["p99"]),
-                "simulated_p99_se_pct": round(simulated["p99_se_pct"], 3),
-            })
+            load = {"load": "reads of 8 KiB" if reads == READS else "reads of 8 and 64 KiB", "load_pct": share}
+            rows.append(compared(name, load, estimated, simulated, count) | compared_p99(estimated, simulated)
+                        | {"simulated_p99_se_pct": round(simulated["p99_se_pct"], 3)})
             print(*rows[-1].values(), sep=", ", flush=True)
     merge("loads.csv", rows)
 
@@ -230,18 +240,10 @@ def writes(seeklab, requests):
             estimated = seeklab.json("estimate", *device, "-w", line)
             simulated = simulated_over_seeds(seeklab, device, line, count)
             # Without a buffer the estimate does not separate reads from writes.
-            prefix, key = ("read_", "read_") if estimated["read_response_mean_ms"] is not None else ("", "")
-            mean, p99 = (estimated[f"{prefix}response_{figure}_ms"] for figure in ["mean", "p99"])
-            of = {figure: simulated[key + figure] for figure in ["mean", "p99"]}
-            rows.append({
-                "device": name, "load": "67 % reads of 8 KiB", "load_pct": share, "method": estimated["method"],
-                "origin": estimated["law"]["origin"], "utilisation_pct": estimated["utilisation_pct"],
-                "requests": count, "seeds": len(SEEDS),
-                "simulated_mean_ms": round(of["mean"], 6),
-                "simulated_se_pct": round(100 * simulated["se"] / simulated["mean"], 3),
-                "estimated_mean_ms": mean, "error_mean_pct": pct(mean, of["mean"]),
-                "simulated_p99_ms": round(of["p99"], 6), "estimated_p99_ms": p99,
-                "error_p99_pct": pct(p99, of["p99"]), "simulated_p99_se_pct": round(simulated["p99_se_pct"], 3),
+            of = "read_" if estimated["read_response_mean_ms"] is not None else ""
+            load = {"load": "67 % reads of 8 KiB", "load_pct": share}
+            rows.append(compared(name, load, estimated, simulated, count, of) | compared_p99(estimated, simulated, of) | {
+                "simulated_p99_se_pct": round(simulated["p99_se_pct"], 3),
                 "simulated_write_mean_ms": round(simulated["write_mean"], 6),
                 "estimated_write_mean_ms": estimated["write_response_mean_ms"],
                 "simulated_saturation_per_s": full["requests_per_second"],
@@ -269,15 +271,9 @@ def mixes(seeklab, requests):
                 continue
             simulated = simulated_over_seeds(seeklab, device, at, count)
             origin = "clone" if "clone" in name else "faults" if "delays" in name else estimated["law"]["origin"]
-            row = {
-                "device": name, "load": load, "load_pct": share, "method": estimated["method"],
-                "origin": origin, "utilisation_pct": estimated["utilisation_pct"],
-                "requests": count, "seeds": len(SEEDS), "simulated_mean_ms": round(simulated["mean"], 6),
-                "simulated_se_pct": round(100 * simulated["se"] / simulated["mean"], 3),
-                "estimated_mean_ms": estimated["response_mean_ms"],
-                "error_mean_pct": pct(estimated["response_mean_ms"], simulated["mean"]),
-                "simulated_p99_ms": round(simulated["p99"], 6), "estimated_p99_ms": estimated["response_p99_ms"],
-                "error_p99_pct": pct(estimated["response_p99_ms"], simulated["p99"]),
+            of_load = {"load": load, "load_pct": share}
+            row = compared(name, of_load, estimated, simulated, count) | compared_p99(estimated, simulated) | {
+                "origin": origin,
                 "error_read_mean_pct": pct(estimated["read_response_mean_ms"], simulated["read_mean"]),
                 "error_write_mean_pct": pct(estimated["write_response_mean_ms"], simulated["write_mean"]),
             }
@@ -313,14 +309,9 @@ def networks(seeklab, requests):
         estimated = seeklab.json("estimate", *arguments)
         runs = [seeklab.json("simulate", *arguments, "--seed", str(seed))["response_mean_ms"] for seed in SEEDS]
         mean = sum(runs) / len(runs)
-        rows.append({
-            "device": NETWORK, "load": f"closed reads, population {population:02}", "method": estimated["method"],
-            "origin": estimated["law"]["origin"], "utilisation_pct": estimated["utilisation_pct"],
-            "requests": 4 * requests * len(SEEDS), "seeds": len(SEEDS), "simulated_mean_ms": round(mean, 6),
-            "simulated_se_pct": round(100 * standard_error(runs) / mean, 3),
-            "estimated_mean_ms": estimated["response_mean_ms"],
-            "error_mean_pct": pct(estimated["response_mean_ms"], mean),
-        })
+        simulated = {"mean": mean, "se": standard_error(runs)}
+        load = {"load": f"closed reads, population {population:02}"}
+        rows.append(compared(NETWORK, load, estimated, simulated, 4 * requests * len(SEEDS)))
         print(*rows[-1].values(), sep=", ", flush=True)
     return rows
 
@@ -359,18 +350,9 @@ def thinking(seeklab, requests):
                     f"arrivals.think={think_ms}ms,arrivals.think_distribution=exponential")
             estimated = seeklab.json("estimate", *device, "-w", line)
             simulated = simulated_over_seeds(seeklab, device, line, 4 * requests)
-            rows.append({
-                "device": name, "load": f"population {population:02}, think time {think_ms} ms",
-                "method": estimated["method"], "origin": estimated["law"]["origin"],
-                "utilisation_pct": estimated["utilisation_pct"], "requests": 4 * requests, "seeds": len(SEEDS),
-                "simulated_mean_ms": round(simulated["mean"], 6),
-                "simulated_se_pct": round(100 * simulated["se"] / simulated["mean"], 3),
-                "estimated_mean_ms": estimated["response_mean_ms"],
-                "error_mean_pct": pct(estimated["response_mean_ms"], simulated["mean"]),
-                "simulated_p99_ms": round(simulated["p99"], 6), "estimated_p99_ms": estimated["response_p99_ms"],
-                "error_p99_pct": pct(estimated["response_p99_ms"], simulated["p99"]),
-                "simulated_p99_se_pct": round(simulated["p99_se_pct"], 3),
-            })
+            load = {"load": f"population {population:02}, think time {think_ms} ms"}
+            rows.append(compared(name, load, estimated, simulated, 4 * requests) | compared_p99(estimated, simulated)
+                        | {"simulated_p99_se_pct": round(simulated["p99_se_pct"], 3)})
             print(*rows[-1].values(), sep=", ", flush=True)
     merge("thinking.csv", rows)
 
