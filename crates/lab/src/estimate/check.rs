@@ -17,8 +17,8 @@ use crate::workload::ResolvedWorkload;
 /// An estimate beside the simulation of the same load.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct EstimateCheck {
-    /// True if no difference exceeds the error of such estimates and the random variation of the run; null if that error
-    /// is unknown.
+    /// True if no difference of a response time, over all requests and of each class, exceeds the error of such estimates and the
+    /// random variation of the run; null if that error is unknown.
     pub agrees: Option<bool>,
     /// The estimate.
     pub estimate: MethodFigures,
@@ -80,17 +80,19 @@ pub(crate) fn check(
     let (row, _) = row(device, &estimating, None)?;
     let (response, service) = (simulated.response.as_ref(), simulated.service.as_ref());
     let simulated_mean_ms = response.map(|times| times.mean_ms);
-    let mean = difference_pct(row.estimate.response_mean_ms, simulated_mean_ms);
-    let p99 = difference_pct(row.estimate.response_p99_ms, response.map(|times| times.p99_ms));
     let classes = simulated.by_criticality.as_ref();
-    let time_critical = difference_pct(
-        row.estimate.time_critical_response_mean_ms,
-        classes.and_then(|classes| classes.time_critical.response_mean_ms),
-    );
-    let time_noncritical = difference_pct(
-        row.estimate.time_noncritical_response_mean_ms,
-        classes.and_then(|classes| classes.time_noncritical.response_mean_ms),
-    );
+    let differences = Differences {
+        mean: difference_pct(row.estimate.response_mean_ms, simulated_mean_ms),
+        p99: difference_pct(row.estimate.response_p99_ms, response.map(|times| times.p99_ms)),
+        time_critical: difference_pct(
+            row.estimate.time_critical_response_mean_ms,
+            classes.and_then(|classes| classes.time_critical.response_mean_ms),
+        ),
+        time_noncritical: difference_pct(
+            row.estimate.time_noncritical_response_mean_ms,
+            classes.and_then(|classes| classes.time_noncritical.response_mean_ms),
+        ),
+    };
     let has_same_arrivals = estimating.load.has_same_arrivals;
     let variation = if has_same_arrivals { Variation::default() } else { observed.variation(simulated) };
     let main = estimating.at(1.0).ok();
@@ -101,11 +103,7 @@ pub(crate) fn check(
         let piles_up = is_saturated || observed.has_piled_up(row.estimate.saturation_per_s, share);
         Some(row.saturated == piles_up)
     } else {
-        let parts = [
-            is_within(mean, error_pct.response_mean_pct, variation.mean_pct),
-            is_within(p99, error_pct.response_p99_pct, variation.p99_pct),
-        ];
-        parts.into_iter().flatten().reduce(|one, other| one && other)
+        differences.agree(error_pct, variation)
     };
     let mut tests = observed.assumptions(&estimating.law, estimating.law_shape, has_same_arrivals);
     tests.push(writes_of_the_law(estimating.writes_without_law));
@@ -120,10 +118,10 @@ pub(crate) fn check(
         agrees,
         estimate: row.estimate,
         law_origin: row.law.origin,
-        response_mean_difference_pct: mean,
-        response_p99_difference_pct: p99,
-        time_critical_difference_pct: time_critical,
-        time_noncritical_difference_pct: time_noncritical,
+        response_mean_difference_pct: differences.mean,
+        response_p99_difference_pct: differences.p99,
+        time_critical_difference_pct: differences.time_critical,
+        time_noncritical_difference_pct: differences.time_noncritical,
         service_mean_difference_pct: difference_pct(
             row.estimate.service_mean_ms,
             service.map(|times| times.mean_ms),
@@ -134,6 +132,29 @@ pub(crate) fn check(
         broken_assumptions: broken(main.map(|estimate| estimate.method)),
         beside: beside.collect(),
     })
+}
+
+/// Differences of the estimated response times from the simulated ones, in percent.
+#[derive(Debug, Clone, Copy, Default)]
+struct Differences {
+    mean: Option<f64>,
+    p99: Option<f64>,
+    time_critical: Option<f64>,
+    time_noncritical: Option<f64>,
+}
+
+impl Differences {
+    /// Returns true if none exceeds its error and its random variation; `None` if no error is known. The error of a mean is that of
+    /// the means of the classes, too.
+    fn agree(&self, error: ErrorFigures, variation: Variation) -> Option<bool> {
+        let parts = [
+            is_within(self.mean, error.response_mean_pct, variation.mean_pct),
+            is_within(self.p99, error.response_p99_pct, variation.p99_pct),
+            is_within(self.time_critical, error.response_mean_pct, variation.time_critical_mean_pct),
+            is_within(self.time_noncritical, error.response_mean_pct, variation.time_noncritical_mean_pct),
+        ];
+        parts.into_iter().flatten().reduce(|one, other| one && other)
+    }
 }
 
 /// Difference of an estimated figure from the simulated one, in percent.
@@ -280,6 +301,29 @@ mod tests {
         assert_eq!(is_within(Some(0.0), None, Some(2.0)), None);
         assert_eq!(difference_pct(Some(3.0), Some(2.0)), Some(50.0));
         assert_eq!(difference_pct(Some(3.0), Some(0.0)), None);
+    }
+
+    #[test]
+    fn class_that_is_off_disagrees_though_the_mean_over_all_is_right() {
+        let error = ErrorFigures { response_mean_pct: Some(0.6), response_p99_pct: None };
+        let variation = Variation {
+            mean_pct: Some(1.0),
+            time_critical_mean_pct: Some(1.0),
+            time_noncritical_mean_pct: Some(3.0),
+            ..Variation::default()
+        };
+        let near = Differences {
+            mean: Some(0.2),
+            time_critical: Some(-1.0),
+            time_noncritical: Some(4.0),
+            ..Differences::default()
+        };
+        assert_eq!(near.agree(error, variation), Some(true), "each class has its own variation");
+        let critical = Differences { time_critical: Some(-2.5), ..near };
+        let noncritical = Differences { time_noncritical: Some(4.5), ..near };
+        assert_eq!(critical.agree(error, variation), Some(false));
+        assert_eq!(noncritical.agree(error, variation), Some(false));
+        assert_eq!(near.agree(ErrorFigures::default(), variation), None);
     }
 
     #[test]

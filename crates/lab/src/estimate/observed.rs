@@ -1,7 +1,7 @@
 //! Requests of a simulation, as the tests of an estimate's assumptions need them.
 
 use seeklab_analysis::MetricsSummary;
-use seeklab_core::{Instant, Operation, Status, TraceRecord};
+use seeklab_core::{Criticality, Instant, Operation, Status, TraceRecord};
 use seeklab_devices::service_law::ServiceLaw;
 use seeklab_estimate::assumptions::{
     Assumption, RequestShape, independent_services, limits_in_steady_state, no_faults, observed_after_idle,
@@ -16,6 +16,9 @@ const REQUESTS_MAX: usize = 2_000_000;
 /// Stretches of the run from which the random variation of its figures follows.
 const STRETCHES: usize = 10;
 
+/// Requests of a stretch at least.
+const STRETCH_MIN: usize = 10;
+
 /// 95th percentile of Student's distribution with 9 degrees of freedom, for intervals of 90 %.
 const STUDENT: f64 = 1.833;
 
@@ -28,6 +31,7 @@ pub(crate) struct Observed {
     arrivals: Vec<Instant>,
     completions: Vec<Instant>,
     shapes: Vec<(Operation, u64, u32)>,
+    criticalities: Vec<Criticality>,
     /// True of the requests that a fault struck.
     struck: Vec<bool>,
     requests: u64,
@@ -39,6 +43,8 @@ pub(crate) struct Observed {
 pub(super) struct Variation {
     pub(super) mean_pct: Option<f64>,
     pub(super) p99_pct: Option<f64>,
+    pub(super) time_critical_mean_pct: Option<f64>,
+    pub(super) time_noncritical_mean_pct: Option<f64>,
 }
 
 impl Observed {
@@ -53,6 +59,7 @@ impl Observed {
             self.arrivals.push(record.arrival);
             self.completions.push(completion);
             self.shapes.push((record.op, record.lbn, record.blocks));
+            self.criticalities.push(record.criticality);
             self.struck.push(is_struck);
         }
     }
@@ -138,30 +145,44 @@ impl Observed {
         tests
     }
 
-    /// Variation of the mean and the 99th percentile of the response time, from stretches of equally many requests.
+    /// Variation of the mean and the 99th percentile of the response time, and of the mean of each class, from stretches of
+    /// equally many requests.
     pub(super) fn variation(&self, summary: &MetricsSummary) -> Variation {
-        let count = self.arrivals.len() / STRETCHES;
-        let Some(response) = summary.response.as_ref().filter(|_| count >= 10) else {
-            return Variation::default();
-        };
-        let responses_ms: Vec<f64> = self
-            .arrivals
-            .iter()
-            .zip(&self.completions)
-            .map(|(arrival, completion)| completion.saturating_since(*arrival).as_ms())
+        let Some(response) = summary.response.as_ref() else { return Variation::default() };
+        let times = self.arrivals.iter().zip(&self.completions).zip(&self.criticalities);
+        let responses_ms: Vec<(f64, Criticality)> = times
+            .map(|((arrival, completion), class)| (completion.saturating_since(*arrival).as_ms(), *class))
             .collect();
-        let stretches = || responses_ms.chunks_exact(count).take(STRETCHES);
-        let means = stretches().map(|times| times.iter().sum::<f64>() / count as f64);
-        let p99s = stretches().map(|times| {
+        let all_ms: Vec<f64> = responses_ms.iter().map(|(ms, _)| *ms).collect();
+        let mean_ms = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
+        let p99_ms = |times: &[f64]| {
             let mut times = times.to_vec();
-            *times.select_nth_unstable_by(count * 99 / 100, f64::total_cmp).1
-        });
-        let of = |figures: Vec<f64>, whole: f64| (whole > 0.0).then(|| 100.0 * half_width(&figures) / whole);
+            let place = times.len() * 99 / 100;
+            *times.select_nth_unstable_by(place, f64::total_cmp).1
+        };
+        let class_pct = |class: Criticality| {
+            let of_class = responses_ms.iter().filter(|(_, found)| *found == class);
+            let times_ms: Vec<f64> = of_class.map(|(ms, _)| *ms).collect();
+            variation_pct(&times_ms, mean_ms(&times_ms), mean_ms)
+        };
         Variation {
-            mean_pct: of(means.collect(), response.mean_ms),
-            p99_pct: of(p99s.collect(), response.p99_ms),
+            mean_pct: variation_pct(&all_ms, response.mean_ms, mean_ms),
+            p99_pct: variation_pct(&all_ms, response.p99_ms, p99_ms),
+            time_critical_mean_pct: class_pct(Criticality::TimeCritical),
+            time_noncritical_mean_pct: class_pct(Criticality::TimeNoncritical),
         }
     }
+}
+
+/// Half the width of the 90 % interval of a figure of these times, in percent of its value over the whole run. `None` of too few
+/// requests.
+fn variation_pct(times_ms: &[f64], whole_ms: f64, figure: impl Fn(&[f64]) -> f64) -> Option<f64> {
+    let count = times_ms.len() / STRETCHES;
+    if count < STRETCH_MIN || whole_ms <= 0.0 {
+        return None;
+    }
+    let figures: Vec<f64> = times_ms.chunks_exact(count).take(STRETCHES).map(figure).collect();
+    Some(100.0 * half_width(&figures) / whole_ms)
 }
 
 /// Half the width of the 90 % interval of a mean.
