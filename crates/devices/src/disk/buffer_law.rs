@@ -9,6 +9,7 @@
 //! | a destage after another | two writes; the time from the end of the first on the media to that of the second |
 //! | a destage, if only one extent fits | one write; the time from its completion until it is on the media |
 //! | a read-ahead | a read; the time from its completion until the media is free |
+//! | the lead of destages over reads | a read; the time from its end on the media until the next command can begin |
 //!
 //! # Scope and limits
 //! Uniform addresses, and writes that the buffer takes.
@@ -43,6 +44,7 @@ pub(super) fn write_buffer(blueprint: &DiskBlueprint, demand: &Demand) -> Option
         read_overlap_s: overlap(rules.read_overlaps, &times.read_overheads_s),
         destage_lead_s: overlap(rules.destages_at_first_block, &times.write_buses_s),
         write_overlap_s: overlap(rules.write_overlaps, &times.write_overheads_s),
+        read_lead_s: mean(&times.read_leads_s),
         read: ServiceTimes::sample(times.reads_s),
         write: ServiceTimes::sample(times.writes_s),
         destage: ServiceTimes::sample(times.destages_s),
@@ -56,6 +58,7 @@ struct Times {
     reads_s: Vec<f64>,
     read_overheads_s: Vec<f64>,
     read_aheads_s: Vec<f64>,
+    read_leads_s: Vec<f64>,
     writes_s: Vec<f64>,
     write_overheads_s: Vec<f64>,
     write_buses_s: Vec<f64>,
@@ -73,6 +76,8 @@ impl Times {
         };
         let anywhere = |_, next| next;
         let mut times = Self::default();
+        // A drive that holds one command gets the next when this one has completed.
+        let holds_several = !demand.one_at_a_time && blueprint.capabilities().queue_depth > 1;
 
         let mixed = Demand { reads: demand.reads.clamp(SHARE_MIN, 1.0 - SHARE_MIN), ..demand.clone() };
         let mut requests = Points::new(&mixed, addresses, SHORT);
@@ -83,6 +88,8 @@ impl Times {
             let service_s = (served.completed - now).as_s();
             let idle = requests.idle_time(period);
             if request.op == Operation::Read {
+                let next = if holds_several { served.free } else { served.completed };
+                let lead = next.saturating_since(media_free(&electronics));
                 let ended = if rules.waits_for_read_ahead {
                     electronics.work_until(mechanism, served.completed + idle);
                     media_free(&electronics).saturating_since(served.completed)
@@ -93,6 +100,7 @@ impl Times {
                     times.reads_s.push(service_s);
                     times.read_overheads_s.push(served.breakdown.overhead.as_s());
                     times.read_aheads_s.push(ended.as_s());
+                    times.read_leads_s.push(lead.as_s());
                 }
             } else {
                 electronics.work_until(mechanism, served.completed + MOMENT);

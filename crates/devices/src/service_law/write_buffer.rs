@@ -20,6 +20,9 @@ pub struct WriteBuffer {
     pub read: ServiceTimes,
     /// Part of such a read that passes beside the end of a destage, in seconds.
     pub read_overlap_s: f64,
+    /// Time before the next command can begin behind a read from which the media is free of it, in seconds. If it is 0, a
+    /// command right behind the read goes before the extents that wait.
+    pub read_lead_s: f64,
     /// Service times of writes that find room.
     pub write: ServiceTimes,
     /// Part of such a write that passes while it waits for room, in seconds.

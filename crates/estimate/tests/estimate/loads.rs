@@ -126,6 +126,12 @@ fn reads_beside_buffered_writes_wait_for_destages() {
 }
 
 #[test]
+fn reads_beside_half_writes_wait_for_the_extents_that_wait() {
+    let (estimate, mean_s) = mixed("cheetah-36es", 0.5, 0.8);
+    close("cheetah-36es", estimate.reads.unwrap().mean_s, mean_s, 0.06);
+}
+
+#[test]
 fn full_buffer_sustains_what_closed_runs_complete() {
     for name in ["atlas10k", "cheetah-36es", "cheetah9lp", "ibm18es"] {
         let disk = catalog::find(name).unwrap();

@@ -89,7 +89,10 @@ fn with_buffered_writes(
     if !matches!(load.times, Times::Poisson { .. }) {
         return Ok(None);
     }
-    let Some(buffer) = device.description.write_buffer(&load.demand) else { return Ok(None) };
+    // A queue of the host's that gives the device one request at a time leaves the device nothing to begin early.
+    let one_at_a_time = device.queue().is_some_and(|(_, depth)| depth <= 1);
+    let demand = Demand { one_at_a_time, ..load.demand.clone() };
+    let Some(buffer) = device.description.write_buffer(&demand) else { return Ok(None) };
     let reads = Load { demand: Demand { reads: 1.0, ..load.demand.clone() }, ..load.clone() };
     let read_requests = requests.iter().map(|request| Request { op: Operation::Read, ..*request }).collect();
     let read_law = law(device, &reads, &read_requests, seed)?;
