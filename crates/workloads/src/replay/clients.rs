@@ -13,7 +13,7 @@
 use seeklab_core::{Duration, Instant};
 
 /// Share of the busy time for which all clients wait.
-const HELD_MIN: f64 = 0.75;
+const HELD_MIN: f64 = 0.3;
 
 /// Share of the arrivals that come when some have completed since the last one, and others have not.
 const BETWEEN_MIN: f64 = 0.01;

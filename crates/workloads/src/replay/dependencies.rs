@@ -125,7 +125,7 @@ impl Dependencies {
         match self.awaited(arrival) {
             Awaited::Nothing => false,
             Awaited::One(number, _) => self.followed.of(number).completed.is_none(),
-            Awaited::Client(_) => self.freed.is_empty() && self.left > 0,
+            Awaited::Client(_) => self.freed.is_empty() && self.left > 0 && !self.lacks_a_client(),
             Awaited::All(_) => self.left > 0,
         }
     }
@@ -144,9 +144,15 @@ impl Dependencies {
                 self.followed.of(number).completed.expect("it was waited for") + (arrival - since)
             }
             Awaited::Client(since) => {
-                self.counts.after_completion += 1;
+                let at = if self.lacks_a_client() {
+                    self.counts.independent += 1;
+                    other + (arrival - measured)
+                } else {
+                    self.counts.after_completion += 1;
+                    self.freed.pop_front().unwrap_or(self.idle_since) + (arrival - since)
+                };
                 self.followed.freed.pop_front();
-                self.freed.pop_front().unwrap_or(self.idle_since) + (arrival - since)
+                at
             }
             Awaited::All(since) => {
                 self.counts.after_idle += 1;
@@ -161,6 +167,12 @@ impl Dependencies {
             self.followed.push(arrival, completion);
         }
         at
+    }
+
+    /// Returns true if fewer clients than on the measured device wait there, or think.
+    fn lacks_a_client(&self) -> bool {
+        let measured = self.followed.outstanding.len() + self.followed.freed.len();
+        self.left + (self.freed.len() as u64) < measured as u64
     }
 
     fn awaited(&mut self, arrival: Instant) -> Awaited {
