@@ -87,8 +87,8 @@ impl ArrivalModel {
 
 /// Describes the arrival times of the prediction; `None` if nothing was predicted.
 pub fn arrivals(report: &FitReport) -> Option<String> {
-    const IDLE: &str =
-        "Prediction: a request that arrived at an idle device is sent when the simulated device is idle.";
+    const IDLE: &str = "Prediction: a request that arrived at an idle device is sent when the simulated device is idle, and one \
+                        of clients that the device holds up when one of theirs completes.";
     let rest = report.rest.as_ref()?;
     Some(match (ArrivalModel::of(report)?, rest.follows_within_ms) {
         (ArrivalModel::Recorded, _) => {

@@ -2,13 +2,15 @@
 //!
 //! # Method
 //! So many clients have at most so many requests outstanding, and no arrival comes while that many are. Clients are assumed
-//! while the device is busy with as many requests as were outstanding together at most for [`HELD_MIN`] of its busy time: what
-//! they wait for is the device. Requests that were made together and had to be complete before the next ones (a barrier) may
-//! look alike where a device serves all at once; but none arrives when some of those are complete and others are not. So
-//! [`BETWEEN_MIN`] of the arrivals have to do so.
+//! - while the device is busy with as many requests as were outstanding together at most for [`HELD_MIN`] of its busy time: what
+//!   they wait for is the device. Requests that were made together and had to be complete before the next ones (a
+//!   barrier) may look alike where a device serves all at once; but none arrives when some of those are complete and others are
+//!   not. So [`BETWEEN_MIN`] of the arrivals have to do so. The last [`WINDOW`] to twice as many requests count;
+//! - or if, of at least [`WINDOW`] requests since the device was idle, [`MISSED_MIN`] would have come while that many were
+//!   outstanding, had they been independent of the device. Of clients that think for long, all are rarely outstanding.
 //!
 //! # Scope and limits
-//! The last [`WINDOW`] to twice as many requests count, so the number of clients may change.
+//! Clients that think for so long that all are never outstanding are not found.
 
 use seeklab_core::{Duration, Instant};
 
@@ -18,6 +20,10 @@ const HELD_MIN: f64 = 0.3;
 /// Share of the arrivals that come when some have completed since the last one, and others have not.
 const BETWEEN_MIN: f64 = 0.01;
 
+/// Arrivals that would have come while all clients wait, if they were independent of the device: that none comes then has a
+/// probability of one in nine million.
+const MISSED_MIN: f64 = 16.0;
+
 /// Requests of each of two parts that count.
 const WINDOW: u64 = 256;
 
@@ -26,6 +32,8 @@ const WINDOW: u64 = 256;
 pub(super) struct Clients {
     /// The requests before the last so many, and those so far.
     parts: [Part; 2],
+    /// The requests since the device was idle.
+    since_idle: Part,
     now: Instant,
 }
 
@@ -45,16 +53,11 @@ impl Clients {
     pub(super) fn pass(&mut self, until: Instant, outstanding: usize) {
         let until = until.max(self.now);
         let time = until - std::mem::replace(&mut self.now, until);
-        let part = &mut self.parts[1];
-        if outstanding == 0 {
-            return;
-        }
-        part.busy += time;
-        if outstanding > part.most {
-            (part.most, part.at_most) = (outstanding, Duration::ZERO);
-        }
-        if outstanding == part.most {
-            part.at_most += time;
+        if outstanding > 0 {
+            self.parts[1].pass(time, outstanding);
+            self.since_idle.pass(time, outstanding);
+        } else {
+            self.since_idle = Part::default();
         }
     }
 
@@ -63,22 +66,54 @@ impl Clients {
         if self.parts[1].requests == WINDOW {
             self.parts = [self.parts[1], Part::default()];
         }
-        self.parts[1].requests += 1;
-        self.parts[1].between += u64::from(is_between);
+        for part in [&mut self.parts[1], &mut self.since_idle] {
+            part.requests += 1;
+            part.between += u64::from(is_between);
+        }
     }
 
     /// Returns the number of clients; `None` if the device does not hold up several, or fewer than [`WINDOW`] requests are known.
     pub(super) fn number(&self) -> Option<usize> {
         let [before, last] = &self.parts;
-        let most = before.most.max(last.most);
-        let at_most = |part: &Part| if part.most == most { part.at_most.as_ns() } else { 0 };
-        let held = (at_most(before) + at_most(last)) as f64;
-        let between = (before.between + last.between) as f64;
-        let is_known = before.requests > 0 && most > 1;
-        (is_known
-            && held >= HELD_MIN * (before.busy + last.busy).as_ns() as f64
-            && between >= BETWEEN_MIN * (before.requests + last.requests) as f64)
-            .then_some(most)
+        let both = before.and(last);
+        let are_held = before.requests > 0
+            && both.held() >= HELD_MIN
+            && both.between as f64 >= BETWEEN_MIN * both.requests as f64;
+        let are_missed =
+            |part: &Part| part.requests >= WINDOW && part.held() * part.requests as f64 >= MISSED_MIN;
+        let part =
+            if are_held { Some(&both) } else { Some(&self.since_idle).filter(|part| are_missed(part)) };
+        part.map(|part| part.most).filter(|most| *most > 1)
+    }
+}
+
+impl Part {
+    fn pass(&mut self, time: Duration, outstanding: usize) {
+        self.busy += time;
+        if outstanding > self.most {
+            (self.most, self.at_most) = (outstanding, Duration::ZERO);
+        }
+        if outstanding == self.most {
+            self.at_most += time;
+        }
+    }
+
+    /// Returns this part and the next in one.
+    fn and(&self, next: &Self) -> Self {
+        let most = self.most.max(next.most);
+        let at_most = |part: &Self| if part.most == most { part.at_most } else { Duration::ZERO };
+        Self {
+            requests: self.requests + next.requests,
+            between: self.between + next.between,
+            busy: self.busy + next.busy,
+            most,
+            at_most: at_most(self) + at_most(next),
+        }
+    }
+
+    /// Returns the share of the busy time for which as many were outstanding as there were at most.
+    fn held(&self) -> f64 {
+        self.at_most.as_ns() as f64 / self.busy.as_ns().max(1) as f64
     }
 }
 
@@ -92,7 +127,7 @@ mod tests {
     use super::*;
 
     /// A device, from the outside: requests outstanding, and what is known of its clients.
-    #[derive(Default)]
+    #[derive(Debug, Default)]
     struct Observed {
         clients: Clients,
         outstanding: BinaryHeap<Reverse<Instant>>,
@@ -144,6 +179,22 @@ mod tests {
             limited(&mut observed, 5, 2_000);
             assert_eq!(observed.clients.number(), Some(5), "after {count}");
         }
+    }
+
+    #[test]
+    fn clients_that_think_for_long_are_counted_while_the_device_is_busy() {
+        let (mut observed, mut stream) = (Observed::default(), Seed(1).stream("think"));
+        let mut ready: BinaryHeap<Reverse<Instant>> = (0..16).map(|_| Reverse(Instant::ZERO)).collect();
+        let mut free = Instant::ZERO;
+        for _ in 0..5_000 {
+            let Reverse(arrival) = ready.pop().unwrap();
+            free = free.max(arrival) + stream.exponential(Duration::from_ms(10));
+            observed.record(arrival, free);
+            ready.push(Reverse(free + stream.exponential(Duration::from_ms(20))));
+        }
+        let [before, last] = &observed.clients.parts;
+        assert!(before.and(last).held() < HELD_MIN, "{observed:?}");
+        assert_eq!(observed.clients.number(), Some(16));
     }
 
     #[test]

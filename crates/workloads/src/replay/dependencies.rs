@@ -113,10 +113,8 @@ impl Dependencies {
     pub fn completed(&mut self, number: u64, at: Instant) {
         self.left -= 1;
         self.idle_since = at;
-        if self.soon.is_some() {
-            self.followed.of(number).completed = Some(at);
-            self.freed.push_back(at);
-        }
+        self.followed.of(number).completed = Some(at);
+        self.freed.push_back(at);
     }
 
     /// Returns true if the other device must advance before the arrival of the next request there is
@@ -163,9 +161,7 @@ impl Dependencies {
         self.before = (arrival, at);
         self.busy_until = self.busy_until.max(completion);
         self.left += 1;
-        if self.soon.is_some() {
-            self.followed.push(arrival, completion);
-        }
+        self.followed.push(arrival, completion);
         at
     }
 
@@ -176,15 +172,14 @@ impl Dependencies {
     }
 
     fn awaited(&mut self, arrival: Instant) -> Awaited {
-        let Some(soon) = self.soon else {
-            return if arrival >= self.busy_until { Awaited::All(self.busy_until) } else { Awaited::Nothing };
-        };
-        let clients = self.followed.advance(arrival, soon);
+        let clients = self.followed.advance(arrival, self.soon);
         while self.freed.len() as u64 + self.left > clients as u64 && self.freed.pop_front().is_some() {}
         match (self.followed.freed.front(), self.followed.last) {
             (Some(since), _) => Awaited::Client(*since),
             _ if arrival >= self.busy_until => Awaited::All(self.busy_until),
-            (_, Some((number, since))) if arrival - since <= soon => Awaited::One(number, since),
+            (_, Some((number, since))) if self.soon.is_some_and(|soon| arrival - since <= soon) => {
+                Awaited::One(number, since)
+            }
             _ => Awaited::Nothing,
         }
     }
@@ -206,7 +201,7 @@ impl Followed {
 
     /// Takes the completions on the measured device until then, and returns the number of clients that it holds up, 0 for
     /// none; one that was freed more than `soon` before is none.
-    fn advance(&mut self, now: Instant, soon: Duration) -> usize {
+    fn advance(&mut self, now: Instant, soon: Option<Duration>) -> usize {
         while let Some(Reverse((completion, number))) = self.outstanding.peek().copied()
             && completion <= now
         {
@@ -220,7 +215,8 @@ impl Followed {
         }
         let clients = self.clients.number().unwrap_or(0);
         while let Some(since) = self.freed.front()
-            && (now - *since > soon || self.outstanding.len() + self.freed.len() > clients)
+            && (soon.is_some_and(|soon| now - *since > soon)
+                || self.outstanding.len() + self.freed.len() > clients)
         {
             self.freed.pop_front();
         }

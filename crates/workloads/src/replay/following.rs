@@ -6,10 +6,11 @@
 //!   time. At the age where the distribution of arrivals is furthest ahead (the distance of Kolmogorov and Smirnov),
 //!   arrivals up to that age are assumed to have waited for the completion. If arrivals are never ahead by
 //!   [`TELLING`], they are assumed to wait for no completion.
-//! - *Independence.* Poisson arrivals see time averages \[Wolff82\]: they meet the device busy and idle, and each age of the last
-//!   completion, as often as these are there. If the greatest distance of the two distributions over all states is what chance
-//!   makes of so many arrivals, and less than [`FAINT`], arrivals are independent of the device. Of others, such as bursts, this
-//!   shows nothing: they count as dependent.
+//! - *Independence.* Poisson arrivals see time averages \[Wolff82\]: they meet the device busy and idle, each age of the last
+//!   completion, and each number outstanding, as often as these are there. If the greatest distance of the two distributions over
+//!   all ages, and over all numbers, is what chance makes of so many arrivals, and less than [`FAINT`], arrivals are independent
+//!   of the device. Of others, such as bursts, this shows nothing: they count as dependent. Clients of a device that is never
+//!   idle meet all ages alike, and fewer outstanding than there are, for one of them is not.
 //!
 //! # Scope and limits
 //! The first [`REQUESTS_MAX`] requests are counted. Ages are in classes of a quarter of a doubling.
@@ -66,9 +67,11 @@ pub struct Following {
     requests: u64,
     busy: States,
     idle: States,
+    /// By the number outstanding.
+    lengths: States,
 }
 
-/// Arrivals, and the time at large, by the age of the last completion.
+/// Arrivals, and the time at large, by the age of the last completion or another property of the device.
 #[derive(Debug, Clone)]
 struct States {
     arrivals: Vec<u64>,
@@ -102,6 +105,8 @@ impl Following {
         self.pass(arrival);
         if let Some(last) = self.last_completion {
             self.states().arrivals[class_of((arrival - last).as_ns())] += 1;
+            let length = self.length();
+            self.lengths.arrivals[length] += 1;
         }
         self.outstanding.push(Reverse(completion.max(arrival)));
     }
@@ -117,11 +122,18 @@ impl Following {
         if self.outstanding.is_empty() { &mut self.idle } else { &mut self.busy }
     }
 
+    /// Class of the number outstanding now.
+    fn length(&self) -> usize {
+        class_of(self.outstanding.len() as u64 + 1)
+    }
+
     /// The device stayed busy, or idle, until then.
     fn pass(&mut self, until: Instant) {
         let from = std::mem::replace(&mut self.now, until);
         if let Some(last) = self.last_completion {
             self.states().pass((from - last).as_ns(), (until - last).as_ns());
+            let length = self.length();
+            self.lengths.at_large_ns[length] += (until - from).as_ns();
         }
     }
 
@@ -132,19 +144,7 @@ impl Following {
 
     /// Returns true if arrivals meet the device in each state as often as that is there, but for chance.
     fn are_independent(&self) -> bool {
-        let arrivals = self.busy.arrivals.iter().chain(&self.idle.arrivals);
-        let at_large = self.busy.at_large_ns.iter().chain(&self.idle.at_large_ns);
-        let (all, all_ns) = (arrivals.clone().sum::<u64>(), at_large.clone().sum::<u64>());
-        if all == 0 || all_ns == 0 {
-            return false;
-        }
-        let bound = FAINT.min(BY_CHANCE / (all as f64).sqrt());
-        let (mut met, mut met_ns) = (0, 0);
-        arrivals.zip(at_large).all(|(arrivals, at_large_ns)| {
-            met += arrivals;
-            met_ns += at_large_ns;
-            (met as f64 / all as f64 - met_ns as f64 / all_ns as f64).abs() <= bound
-        })
+        is_met_as_it_is(&[&self.busy, &self.idle]) && is_met_as_it_is(&[&self.lengths])
     }
 
     /// Returns the longest time from a completion to the arrival of a request that waited for it; `None`
@@ -168,6 +168,23 @@ impl Following {
         }
         soon
     }
+}
+
+/// Returns true if arrivals meet each of the states as often as it is there, but for chance; false if there are none.
+fn is_met_as_it_is(states: &[&States]) -> bool {
+    let each =
+        || states.iter().flat_map(|one| one.arrivals.iter().zip(&one.at_large_ns)).map(|(of, ns)| (*of, *ns));
+    let (all, all_ns) = each().fold((0, 0), |(all, all_ns), (of, ns)| (all + of, all_ns + ns));
+    if all == 0 || all_ns == 0 {
+        return false;
+    }
+    let bound = FAINT.min(BY_CHANCE / (all as f64).sqrt());
+    let (mut met, mut met_ns) = (0, 0);
+    each().all(|(of, ns)| {
+        met += of;
+        met_ns += ns;
+        (met as f64 / all as f64 - met_ns as f64 / all_ns as f64).abs() <= bound
+    })
 }
 
 impl States {
@@ -244,6 +261,20 @@ mod tests {
             assert_eq!(following.mode(), Mode::Open, "{mean_us} us apart");
         }
         assert_eq!(Following::default().mode(), Mode::Follow { within: None });
+    }
+
+    #[test]
+    fn clients_that_think_at_random_beside_a_busy_device_follow_it() {
+        let mut stream = Seed(5).stream("think");
+        let mut ready: BinaryHeap<Reverse<Instant>> = (0..32).map(|_| Reverse(Instant::ZERO)).collect();
+        let (mut following, mut free) = (Following::default(), Instant::ZERO);
+        for _ in 0..20_000 {
+            let Reverse(arrival) = ready.pop().unwrap();
+            free = free.max(arrival) + stream.exponential(Duration::from_ms(10));
+            following.record(arrival, free);
+            ready.push(Reverse(free + stream.exponential(Duration::from_ms(40))));
+        }
+        assert_ne!(following.mode(), Mode::Open);
     }
 
     #[test]
