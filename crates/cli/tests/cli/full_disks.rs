@@ -48,6 +48,23 @@ fn full_disk_is_refused_before_any_request_and_keeps_no_folder() {
 }
 
 #[test]
+fn file_for_a_run_that_does_not_fit_is_refused_before_it_is_filled() {
+    let bench = Bench::new();
+    let lines = "\"$SEEKLAB\" bench psync:disk/x.img --buffered --create 1TiB -w random,size=4KiB,read=100%,closed=1 \
+                 --requests 50; code=$?; ls -A disk > left; exit $code";
+    let Some(output) = on_small_disk(&bench, "3m", lines) else { return };
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{text}");
+    for part in [
+        "error: disk/x.img: --create 1TiB: 3MiB are free on its disk",
+        "hint: make a smaller file, free space",
+    ] {
+        assert!(text.contains(part), "no `{part}` in: {text}");
+    }
+    assert_eq!(bench.read("left"), b"", "the file does not stay");
+}
+
+#[test]
 fn trace_on_a_disk_that_becomes_full_is_readable_up_to_there_and_the_run_is_whole() {
     let bench = Bench::new();
     let lines = "\"$SEEKLAB\" bench null -w random,read=70%,size=4KiB,poisson=20000/s --duration 4s --interval 100ms \

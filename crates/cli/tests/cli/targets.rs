@@ -160,6 +160,10 @@ fn contradictory_plans_are_refused() {
         (&["nbd://", "-w", RANDOM, "--destroy", "nbd://"], &["host is missing"]),
         (&["null", "-w", RANDOM, "--destroy", "null"], &["nothing would be overwritten"]),
         (&["null", "-w", RANDOM, "--create", "1MiB"], &["--create: `null` is no file"]),
+        (
+            &["x.img", "-w", RANDOM, "--create", "0B"],
+            &["--create: 0B is out of range", "the size is above zero"],
+        ),
         (&["nul", "-w", RANDOM], &["`nul`: there is no such file; did you mean `null`?", "--create SIZE"]),
         (&["/absent/x", "-w", RANDOM], &["`/absent/x`: there is no such file", "--create SIZE"]),
         (

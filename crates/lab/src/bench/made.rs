@@ -9,9 +9,12 @@ use seeklab_bench::target::TargetKind;
 use seeklab_core::{ByteSize, Seed};
 
 use super::answer::{self, Patience, Unanswered};
+use super::free_space::free_space;
 use crate::failure::Failure;
 use crate::session::Session;
 
+/// Unit of the free space in messages.
+const MEBIBYTE: u64 = 1 << 20;
 /// Bytes that are written at a time.
 const CHUNK_BYTES: usize = 1 << 20;
 /// Bytes that wait to be written back at most. Neither a flush nor the removal of the file can be interrupted, and both wait for them.
@@ -31,18 +34,23 @@ impl MadeFile {
     /// that does not answer.
     ///
     /// # Errors
-    /// A target that is no file, a file that is there already, no space, or an end by the caller.
+    /// No size, a target that is no file, a file that is there already, no space, or an end by the caller.
     pub(super) fn create(session: &Session, target: &str, size: ByteSize) -> Result<Self, Failure> {
         let (kind, address) = TargetKind::of(target);
         if !kind.is_of_kernel() {
             return Err(Failure::new(format!("--create: `{target}` is no file"))
                 .hint("leave it out, or name a path, at which a file is made"));
         }
+        if size.as_bytes() == 0 {
+            return Err(Failure::new(format!("--create: {size} is out of range"))
+                .hint("the size is above zero, such as 4GiB; leave it out to measure a file that is there"));
+        }
         let path = PathBuf::from(address);
         let work = {
             let (session, path) = (session.clone(), path.clone());
             move || {
                 let (made, file) = Self::open(&session, path)?;
+                made.check_space(size)?;
                 let filled = made.fill(&session, file, size);
                 filled.map(|()| made).map_err(|failure| match session.stop().is_stopped() {
                     true => Failure::check("interrupted while it was filled; it is removed"),
@@ -75,6 +83,16 @@ impl MadeFile {
         })?;
         let identity = identity(file.metadata());
         Ok((Self { path, identity, _held: session.hold() }, file))
+    }
+
+    /// Checks that the file fits. Every block of it is written, and no compression makes it smaller.
+    fn check_space(&self, size: ByteSize) -> Result<(), Failure> {
+        let Some(free) = free_space(&self.path).filter(|free| *free < size) else { return Ok(()) };
+        // Nobody needs the bytes of gigabytes.
+        let whole = ByteSize::from_bytes(free.as_bytes() & !(MEBIBYTE - 1));
+        let free = if whole.as_bytes() == 0 { free } else { whole };
+        Err(Failure::new(format!("--create {size}: {free} are free on its disk"))
+            .hint("make a smaller file, free space there, or name a path on another disk"))
     }
 
     fn fill(&self, session: &Session, mut file: File, size: ByteSize) -> Result<(), Failure> {

@@ -17,6 +17,7 @@ mod figures;
 mod fio;
 mod fio_json;
 mod folder;
+mod free_space;
 mod listener;
 mod load;
 mod made;

@@ -3,10 +3,11 @@
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FallocateFlags, fallocate, statvfs};
+use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use seeklab_core::ByteSize;
 
+use crate::bench::free_space::free_space;
 use crate::failure::Failure;
 
 /// Name of the file that takes the space.
@@ -39,8 +40,8 @@ impl Reserve {
         if !this.is_full {
             return Ok(this);
         }
-        let free = statvfs(folder).map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
-        let [free, needed] = [free, BYTES_MIN].map(ByteSize::from_bytes);
+        let free = free_space(folder).unwrap_or(ByteSize::from_bytes(0));
+        let needed = ByteSize::from_bytes(BYTES_MIN);
         Err(Failure::new(format!(
             "{}: {free} are free on its disk, and the results of a run take at least {needed}",
             folder.display()
