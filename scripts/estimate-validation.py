@@ -345,12 +345,14 @@ def thinking(seeklab, requests):
     devices = [(disk, [disk]) for disk in THINKING_DISKS]
     devices += [(f"{disk} --scheduler {order}", [disk, "--scheduler", order]) for disk, order in SCHEDULED]
     for name, device in [device for device in devices if not ONLY_DEVICES or device[0] in ONLY_DEVICES]:
-        for think_ms, population in [(10, 1), (10, 4), (50, 2), (50, 8), (50, 24)]:
+        loads = [(think_ms, population, "exponential", "") for think_ms, population in [(10, 1), (10, 4), (50, 2), (50, 8), (50, 24)]]
+        loads += [(think_ms, population, "constant", "constant ") for think_ms, population in [(10, 4), (50, 2), (50, 8), (50, 24), (200, 20)]]
+        for think_ms, population, distribution, prefix in loads:
             line = (f"random,size=8KiB,read=100%,arrivals.process=closed,arrivals.population={population},"
-                    f"arrivals.think={think_ms}ms,arrivals.think_distribution=exponential")
+                    f"arrivals.think={think_ms}ms,arrivals.think_distribution={distribution}")
             estimated = seeklab.json("estimate", *device, "-w", line)
             simulated = simulated_over_seeds(seeklab, device, line, 4 * requests)
-            load = {"load": f"population {population:02}, think time {think_ms} ms"}
+            load = {"load": f"population {population:02}, {prefix}think time {think_ms} ms"}
             rows.append(compared(name, load, estimated, simulated, 4 * requests) | compared_p99(estimated, simulated)
                         | {"simulated_p99_se_pct": round(simulated["p99_se_pct"], 3)})
             print(*rows[-1].values(), sep=", ", flush=True)

@@ -141,6 +141,7 @@ impl Method {
                 self,
                 Self::Closed
                     | Self::FinitePopulation
+                    | Self::ConstantThinkTimes
                     | Self::MeanValueAnalysis
                     | Self::Mxg1
                     | Self::Lindley

@@ -5,8 +5,8 @@
 //! departure to departure, up to 512 members. Several servers, larger populations and limits are birth and death with the
 //! rates of the law, as if service times were exponential.
 //!
-//! Percentiles with think times are those of requests that are drawn and followed from departure to departure. Populations that
-//! birth and death stand for have none.
+//! Percentiles with think times are those of requests that are drawn and followed from departure to departure, as the means are of
+//! constant think times. Populations that birth and death stand for have none.
 //!
 //! # References
 //! - [Takács 1962] L. Takács, *Introduction to the Theory of Queues*, Oxford University Press, 1962.
@@ -17,8 +17,8 @@ use crate::error::{EstimateError, check_not_negative, check_positive};
 use crate::method::{Estimate, Method, Quantiles, SHARES};
 use crate::moments::ServiceMoments;
 use crate::queueing::{
-    Population, ServiceOrder, Steady, finite_departures, finite_population, finite_source, sum_quantiles_s,
-    thinking_quantiles_s,
+    Population, ServiceOrder, Steady, ThinkingSteady, constant_think_times, finite_departures,
+    finite_population, finite_source, sum_quantiles_s, thinking_quantiles_s,
 };
 
 /// Estimate of a closed population.
@@ -51,9 +51,7 @@ pub fn closed(population: Population, law: &ServiceLaw) -> Result<Estimate, Esti
             // A request waits for those of all other members, of which the first begins when it arrives.
             _ => Some(sum_quantiles_s(&law.points[law.points.len() - 1].service, members, SHARES)),
         },
-        _ if method == Method::FinitePopulation => {
-            thinking_quantiles(population, law, steady.response_mean_s)
-        }
+        _ if method == Method::FinitePopulation => thinking_quantiles(population, law, &steady),
         _ => None,
     };
     let outstanding = steady.outstanding_mean.max(1.0).min(members_f);
@@ -64,6 +62,34 @@ pub fn closed(population: Population, law: &ServiceLaw) -> Result<Estimate, Esti
         saturation_per_s: saturation.is_finite().then_some(saturation),
         ..Estimate::of_means(method, service, steady)
     })
+}
+
+/// Estimate of a closed population with constant think times. `None` of several servers, limits, an order that was not sampled, and
+/// populations of which too few requests are followed: as if their think times were exponential, [`closed`] estimates them.
+///
+/// # Errors
+/// No members, or a think time that is not positive.
+pub fn closed_with_constant_think_times(
+    population: Population,
+    law: &ServiceLaw,
+) -> Result<Option<Estimate>, EstimateError> {
+    check_positive("members", f64::from(population.members))?;
+    check_positive("think_mean_s", population.think_mean_s)?;
+    let Some(order) = service_order(population, law) else { return Ok(None) };
+    let of = |outstanding, share| service_s(law, outstanding, share);
+    let found = constant_think_times(population, order, of, SHARES);
+    Ok(found.map(|ThinkingSteady { steady, service, quantiles_s }| Estimate {
+        quantiles_s: Some(quantiles_s),
+        saturation_per_s: Some(law.saturation_per_s()).filter(|rate| rate.is_finite()),
+        ..Estimate::of_means(Method::ConstantThinkTimes, service, steady)
+    }))
+}
+
+/// Least mean response time of a population, in seconds: that of one request alone, and that of all members at the highest
+/// sustained rate, less the think time. These are the asymptotic bounds of operational analysis.
+pub fn response_min_s(population: Population, law: &ServiceLaw) -> f64 {
+    let all_s = f64::from(population.members) / law.saturation_per_s() - population.think_mean_s;
+    law.mean_s(1.0).max(all_s)
 }
 
 /// Returns true if each request waits for those that arrived before, and nothing else holds it.
@@ -112,18 +138,22 @@ fn service_s(law: &ServiceLaw, outstanding: u32, share: f64) -> f64 {
     }
 }
 
-/// Percentiles of a population that thinks; `None` of several servers, limits, and an order that was not sampled.
-fn thinking_quantiles(population: Population, law: &ServiceLaw, mean_s: f64) -> Option<Quantiles> {
+/// Order in which requests of a population are followed; `None` of several servers, limits, and an order that was not sampled.
+fn service_order(population: Population, law: &ServiceLaw) -> Option<ServiceOrder<'_>> {
     if !is_one_server(law) || population.members > FOLLOWED_MEMBERS_MAX && !is_constant(law) {
         return None;
     }
-    let order = match (law.in_order, law.order.is_empty()) {
-        (true, _) => ServiceOrder::Arrival,
-        (false, false) => ServiceOrder::Sampled(&law.order),
-        (false, true) => return None,
-    };
+    match (law.in_order, law.order.is_empty()) {
+        (true, _) => Some(ServiceOrder::Arrival),
+        (false, false) => Some(ServiceOrder::Sampled(&law.order)),
+        (false, true) => None,
+    }
+}
+
+/// Percentiles of a population that thinks; `None` without an order, and of long queues.
+fn thinking_quantiles(population: Population, law: &ServiceLaw, steady: &Steady) -> Option<Quantiles> {
     let of = |outstanding, share| service_s(law, outstanding, share);
-    Some(thinking_quantiles_s(population, order, of, mean_s, SHARES))
+    thinking_quantiles_s(population, service_order(population, law)?, of, steady, SHARES)
 }
 
 /// Times with equal shares.

@@ -30,7 +30,7 @@ mod recorded_service;
 mod resampling;
 mod sampling;
 
-pub use closed::closed;
+pub use closed::{closed, closed_with_constant_think_times, response_min_s};
 pub use error::EstimateError;
 pub use growth::growth_until;
 pub use method::{ClassMeans, Estimate, Method, Quantiles, SHARES};

@@ -26,6 +26,8 @@ pub enum Method {
     MeanValueAnalysis,
     /// A finite population with think time.
     FinitePopulation,
+    /// A population with constant think times, followed over drawn requests.
+    ConstantThinkTimes,
     /// Lindley's recursion over arrivals.
     Lindley,
     /// Lindley's recursion in the order of a device that reorders its queue, with service times that depend on the number
@@ -49,6 +51,7 @@ impl Method {
             Self::Closed => "closed",
             Self::MeanValueAnalysis => "mean_value_analysis",
             Self::FinitePopulation => "finite_population",
+            Self::ConstantThinkTimes => "constant_think_times",
             Self::Lindley => "lindley",
             Self::LindleyReordered => "lindley_reordered",
             Self::AllenCunneen => "allen_cunneen",

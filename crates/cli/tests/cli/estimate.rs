@@ -59,6 +59,42 @@ fn documents_have_the_figures_that_scripts_read() {
 }
 
 #[test]
+fn constant_think_times_on_a_constant_device_meet_the_asymptotic_bound() {
+    let bench = Bench::new();
+    for (load, mean_ms) in [("closed=20,think=200ms", 10.0), ("closed=24,think=200ms", 40.0)] {
+        let constant = bench.json(&["estimate", "constant", "-w", &format!("random,{load}")]);
+        assert_eq!(first(&constant)["method"], "constant_think_times");
+        close(&first(&constant)["response_mean_ms"], mean_ms, 1e-4);
+        close(&first(&constant)["response_p99_ms"], mean_ms, 1e-4);
+        assert_eq!(first(&constant)["notes"], serde_json::json!([]));
+    }
+    // Behind a limit they are estimated as exponential ones, and the note has the bound.
+    bench.write(
+        "limit.toml",
+        "kind = 'limit'\n[[requests]]\nrate = '40/s'\nburst = 1\n[device]\nbase = 'constant'\n",
+    );
+    for (load, bound) in
+        [("closed=8,think=300ms", "bound, 10.000 ms,"), ("closed=8,think=100ms", "bound, 100.0 ms,")]
+    {
+        let limited = bench.json(&["estimate", "limit.toml", "-w", &format!("random,{load}")]);
+        assert_eq!(first(&limited)["error_pct"]["response_mean_pct"], Value::Null);
+        let notes = first(&limited)["notes"].to_string();
+        assert!(
+            notes.contains("`exponential_think_times` does not hold") && notes.contains(bound),
+            "{notes}"
+        );
+    }
+}
+
+#[test]
+fn million_members_that_think_are_estimated_without_percentiles() {
+    let bench = Bench::new();
+    let many = bench.json(&["estimate", "constant", "-w", "random,closed=1000000,think=1ms"]);
+    close(&first(&many)["response_mean_ms"], 1e7 - 1.0, 1e-6);
+    assert_eq!(first(&many)["response_p99_ms"], Value::Null);
+}
+
+#[test]
 fn closed_loads_have_the_figures_of_theory() {
     let bench = Bench::new();
     let closed = bench.json(&["estimate", "constant", "-w", "random", "--closed", "8"]);
@@ -76,10 +112,6 @@ fn closed_loads_have_the_figures_of_theory() {
     close(&first(&thinking)["throughput_per_s"], 80.0, 1e-6);
     // An arrival finds the other member thinking or at the device with the same probability: half exponential, half Erlang-2.
     close(&first(&thinking)["response_p50_ms"], 11.461, 0.01);
-    // Of constant think times, the error of such estimates is not that of exponential ones.
-    let constant = bench.json(&["estimate", "exponential", "-w", "random,closed=2,think=10ms"]);
-    assert_eq!(first(&constant)["error_pct"]["response_mean_pct"], Value::Null);
-    assert!(first(&constant)["notes"].to_string().contains("`exponential_think_times` does not hold"));
     // The report draws the population up to twice its members.
     bench.run(&["estimate", "constant", "-w", "random", "--closed", "8", "--report", "closed.html"]).done();
     let report = String::from_utf8(bench.read("closed.html")).unwrap();

@@ -13,6 +13,7 @@
 //! | [`finite_population`] | members that think | rate depends on the queue, exponential |
 //! | [`finite_source`] | members that think | one, any distribution |
 //! | [`finite_departures`] | members that think | one, service depends on the queue |
+//! | [`constant_think_times`] | members with constant think times | one, service depends on the queue, any order |
 //! | [`mean_value_analysis`], [`asymptotic_bounds`], [`balanced_bounds`] | members that think | a network |
 //! | [`Lindley`] | those of a trace | one, any times |
 //! | [`operational_laws`], [`OperationalPass`] | those of a trace | unknown |
@@ -77,7 +78,7 @@ pub use operational::{OperationalLaws, OperationalPass, Stay, operational_laws};
 pub use priorities::{PriorityClass, mg1_priorities};
 pub use reordered::{ReorderedTimes, reordered_response_times};
 pub use response_times::{ResponseTimes, mg1_queue_times, mg1_response_times, sum_quantiles_s};
-pub use thinking_quantiles::{ServiceOrder, thinking_quantiles_s};
+pub use thinking_quantiles::{ServiceOrder, ThinkingSteady, constant_think_times, thinking_quantiles_s};
 
 use crate::error::{EstimateError, check_positive};
 

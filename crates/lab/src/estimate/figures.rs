@@ -59,7 +59,7 @@ pub struct DeviceEstimate {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 pub struct MethodFigures {
     /// Method of the figures: `mg1`, `mg1_priorities`, `mxg1`, `departure_chain`, `buffered_writes`, `limited_queue`, `birth_death`, `closed`, `mean_value_analysis`,
-    /// `finite_population`, `lindley`, `lindley_reordered` or `allen_cunneen`; null if the device cannot sustain the load.
+    /// `finite_population`, `constant_think_times`, `lindley`, `lindley_reordered` or `allen_cunneen`; null if the device cannot sustain the load.
     pub method: Option<&'static str>,
     /// Mean service time by the law: the time by which a request prolongs a busy period; of several servers, the time of a request
     /// alone. `simulate` measures from the start of service to completion, which is longer where requests are in service together.

@@ -142,7 +142,7 @@ fn synthetic(
         Ok::<_, Failure>(arrivals_of(&mut source, usize::MAX))
     };
     let each_ns = ArrivalSpec::Constant(Pace::Interarrival(Duration::from_ns(1)));
-    let mut notes: Vec<String> = rounded.iter().map(|note| note.text().to_owned()).collect();
+    let notes: Vec<String> = rounded.iter().map(|note| note.text().to_owned()).collect();
     let mut think_variation = None;
     let (times, requests) = match &spec.arrivals {
         ArrivalSpec::Poisson(pace) => {
@@ -153,9 +153,6 @@ fn synthetic(
             (Times::Poisson { arrivals_per_s }, draw(each_ns, SAMPLE_REQUESTS)?.1)
         }
         ArrivalSpec::Closed { population, think, think_distribution } => {
-            if !think.is_zero() && *population > 1 && *think_distribution == TimeDistribution::Constant {
-                notes.push("constant think times are estimated as exponential ones: below saturation, simulated response times were up to 27 % shorter than such estimates, and their 99th percentile half as long".to_owned());
-            }
             if !think.is_zero() && *population > 1 {
                 think_variation = Some(match think_distribution {
                     TimeDistribution::Constant => 0.0,

@@ -33,8 +33,9 @@ use seeklab_estimate::assumptions::{
 use seeklab_estimate::queueing::Population;
 use seeklab_estimate::{
     Estimate, EstimateError, Method, NetworkEstimate, NetworkStation, RecordedLoad, RecordedService, closed,
-    closed_network, depends_on_queue, is_one_server, open_batches, open_poisson, open_priorities, recorded,
-    recorded_moments, services_in_queue, services_one_at_a_time,
+    closed_network, closed_with_constant_think_times, depends_on_queue, is_one_server, open_batches,
+    open_poisson, open_priorities, recorded, recorded_moments, response_min_s, services_in_queue,
+    services_one_at_a_time,
 };
 use seeklab_files::check_distinct;
 use seeklab_report::Page;
@@ -204,6 +205,7 @@ pub(crate) fn row(
     let error_pct =
         estimate.as_ref().map_or_else(ErrorFigures::default, |estimate| estimating.errors_of(estimate));
     notes.extend(estimating.notes_of_limits(arrivals_per_s, estimate.as_ref()));
+    notes.extend(estimate.as_ref().and_then(|estimate| estimating.note_of_think_times(estimate)));
     if estimating.is_clone {
         notes.push(
             "a clone answers loads outside of its fitted range with the times of the nearest fitted ones, and an estimate does not \
@@ -315,7 +317,7 @@ impl Estimating {
             }
             Times::Closed(population) => match self.network_at(growth) {
                 Some(found) => found.map(|found| found.estimate),
-                None => closed(grown(*population, growth), &self.law),
+                None => self.closed_at(grown(*population, growth)),
             },
             Times::Recorded(arrivals) => {
                 let estimate = recorded(RecordedLoad { arrivals, services, growth }, &self.law)?;
@@ -326,6 +328,28 @@ impl Estimating {
                 }
             }
         }
+    }
+
+    /// The estimate of a population on one device.
+    fn closed_at(&self, population: Population) -> Result<Estimate, EstimateError> {
+        let followed = match self.load.think_variation {
+            Some(0.0) => closed_with_constant_think_times(population, &self.law)?,
+            _ => None,
+        };
+        followed.map_or_else(|| closed(population, &self.law), Ok)
+    }
+
+    /// Note on constant think times that are estimated as exponential ones.
+    fn note_of_think_times(&self, estimate: &Estimate) -> Option<String> {
+        let Times::Closed(population) = self.load.times else { return None };
+        let is_other = estimate.method == Method::FinitePopulation && self.load.think_variation == Some(0.0);
+        is_other.then(|| {
+            format!(
+                "constant think times are estimated as exponential ones here, with which more requests wait below saturation: the mean \
+                 response time is between its asymptotic bound, {} ms, and this estimate",
+                page::number(1e3 * response_min_s(population, &self.law))
+            )
+        })
     }
 
     /// The estimate of several devices with the population multiplied by a factor; `None` of one device.

@@ -62,9 +62,11 @@ fn simulated_host_that_only_computes_ends_by_a_signal() {
 
 #[test]
 fn estimate_that_takes_long_ends_by_a_signal() {
-    // A million members: it computes for more than half a minute.
-    let load = "random,closed=1000000,think=1ms";
-    ends_by_a_signal(&Scene::new("estimates"), &["estimate", "constant", "-w", load]);
+    // Runs of 200,000 requests, each at the growth that the one before gave: it computes for several seconds.
+    let load = "random,size=4KiB,read=100%,constant=100/s,requests=200000";
+    let device = ["estimate", "cheetah-36es", "--scheduler", "sptf", "-w", load];
+    let bound = ["--until", "response_p99_ms<=100000"];
+    ends_by_a_signal(&Scene::new("estimates"), &[&device[..], &bound].concat());
 }
 
 /// Starts a command that computes for long, and ends it by one signal.
