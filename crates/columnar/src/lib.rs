@@ -27,8 +27,10 @@ mod table;
 mod typed_table;
 mod writer;
 
+use std::error::Error;
 use std::path::Path;
 
+use parquet::errors::ParquetError;
 use seeklab_traces::{Metadata, OpenTrace, ReadOptions, Source, TraceError, TraceFormat, TraceWriter};
 
 pub use parquet_format::Parquet;
@@ -47,6 +49,15 @@ pub const FORMATS: &[&dyn TraceFormat] = &{
     }
     all
 };
+
+/// Returns the cause of an error of the Parquet library: the error of another, such as of the file system, without the word of the
+/// library for it ("External").
+fn cause(error: ParquetError) -> Box<dyn Error + Send + Sync> {
+    match error {
+        ParquetError::External(cause) => cause,
+        own => own.into(),
+    }
+}
 
 /// Opens the trace at `path` with the format of that name, else with the one that recognises it.
 ///

@@ -27,6 +27,7 @@ use seeklab_traces::{
 };
 
 use crate::batch::Values;
+use crate::cause;
 use crate::checksum::{self, Check, Pairs};
 use crate::direct;
 use crate::parquet_format::MAGIC;
@@ -81,7 +82,7 @@ impl ParquetReader {
         check_ends(&mut file).map_err(|error| error.in_file(&path))?;
         let builder = guarded(|| ParquetRecordBatchReaderBuilder::try_new(file)).map_err(|error| {
             TraceError::malformed("the footer of the Parquet file is damaged")
-                .with_source(error)
+                .with_source(cause(error))
                 .in_file(&path)
         })?;
         check_codecs(&builder).map_err(|error| error.in_file(&path))?;
@@ -110,7 +111,9 @@ impl ParquetReader {
         let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
         position.restart(u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0));
         let batches = guarded(|| builder.with_batch_size(BATCH_ROWS).with_projection(mask).build()).map_err(
-            |error| TraceError::malformed("the Parquet file is damaged").with_source(error).in_file(&path),
+            |error| {
+                TraceError::malformed("the Parquet file is damaged").with_source(cause(error)).in_file(&path)
+            },
         )?;
         let columns: Vec<Column> = names.iter().filter_map(|name| Column::from_name(name)).collect();
         let chunk = direct::is_direct(columns.iter().copied()).then(Chunk::default);
@@ -138,7 +141,7 @@ impl ParquetReader {
         let batch: Option<RecordBatch> = batch.map_err(|error| {
             let what =
                 format!("the Parquet file is damaged, after {} could be read", counted(self.rows, "row"));
-            TraceError::malformed(what).with_source(error).in_file(&self.path)
+            TraceError::malformed(what).with_source(cause(error)).in_file(&self.path)
         })?;
         let Some(batch) = batch else {
             let ended = self.check.as_ref().map_or(Ok(()), Check::end);

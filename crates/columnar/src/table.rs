@@ -20,6 +20,7 @@ use parquet::file::properties::WriterProperties;
 use seeklab_files::OutputFile;
 use seeklab_traces::TraceError;
 
+use crate::cause;
 use crate::checksum::{self, Spans};
 use crate::writer::KEY_PREFIX;
 
@@ -167,7 +168,8 @@ pub fn write_table(
         .set_key_value_metadata(Some(pairs.collect()))
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .build();
-    let failed = |error| TraceError::malformed("cannot write the table").with_source(error).in_file(path);
+    let failed =
+        |error| TraceError::malformed("cannot write the table").with_source(cause(error)).in_file(path);
     let mut writer = ArrowWriter::try_new(OutputFile::create(path)?, Arc::clone(&schema), Some(properties))
         .map_err(failed)?;
     let arrays = columns.iter().map(|column| column.values.array()).collect();
@@ -192,8 +194,9 @@ pub struct Table {
 /// # Errors
 /// If the file cannot be read, has columns of other types, or values that differ from their checksum.
 pub fn read_table(path: &Path) -> Result<Table, TraceError> {
-    let failed =
-        |error: ParquetError| TraceError::malformed("cannot read the table").with_source(error).in_file(path);
+    let failed = |error: ParquetError| {
+        TraceError::malformed("cannot read the table").with_source(cause(error)).in_file(path)
+    };
     let file =
         File::open(path).map_err(|error| TraceError::io("cannot read the table", error).in_file(path))?;
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(failed)?;

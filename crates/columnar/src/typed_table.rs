@@ -25,6 +25,7 @@ use seeklab_files::OutputFile;
 use seeklab_traces::system::table::{Cell, CellContent, TableRow};
 use seeklab_traces::{Place, Problem, TraceError};
 
+use crate::cause;
 use crate::writer::KEY_PREFIX;
 
 /// Rows that are turned into columns together.
@@ -71,7 +72,7 @@ fn schema<R: TableRow>() -> Arc<Schema> {
 }
 
 fn failed(what: &str, error: ParquetError, path: &Path) -> TraceError {
-    TraceError::malformed(format!("cannot {what} the table")).with_source(error).in_file(path)
+    TraceError::malformed(format!("cannot {what} the table")).with_source(cause(error)).in_file(path)
 }
 
 impl<R: TableRow> TypedTableWriter<R> {
@@ -163,7 +164,7 @@ impl<R: TableRow> TypedTableWriter<R> {
     pub fn finish(mut self) -> Result<u64, TraceError> {
         self.flush()?;
         let Self { path, writer, rows, .. } = self;
-        let file = writer.into_inner().map_err(|error| failed("write the end of", error, &path))?;
+        let file = writer.into_inner().map_err(|error| failed("write", error, &path))?;
         let file = file
             .into_inner()
             .map_err(|error| TraceError::io("cannot write the table", error.into_error()).in_file(&path))?;

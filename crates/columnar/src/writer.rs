@@ -21,6 +21,7 @@ use seeklab_traces::{
     Compression, FaultNames, Metadata, Place, TraceError, TraceWriter, check_key, create_file,
 };
 
+use crate::cause;
 use crate::checksum::{self, Pairs, Spans};
 use crate::columns::{data_type, properties, schema};
 
@@ -114,7 +115,7 @@ impl ParquetWriter {
     /// The body, begun with `columns` if it is not yet.
     fn body(&mut self, columns: &'static [Column]) -> Result<&mut Body, TraceError> {
         if let Some(empty) = self.empty.take() {
-            let body = Body::begin(empty, columns).map_err(|error| failed("begin", error, &self.path))?;
+            let body = Body::begin(empty, columns).map_err(|error| failed(error, &self.path))?;
             self.body = Some(body);
         }
         let gone = || TraceError::malformed("the file could not be begun").in_file(&self.path);
@@ -122,8 +123,8 @@ impl ParquetWriter {
     }
 }
 
-fn failed(what: &str, error: ParquetError, path: &Path) -> TraceError {
-    TraceError::malformed(format!("cannot {what} the file")).with_source(error).in_file(path)
+fn failed(error: ParquetError, path: &Path) -> TraceError {
+    TraceError::malformed("cannot write the file").with_source(cause(error)).in_file(path)
 }
 
 impl Body {
@@ -169,7 +170,7 @@ impl TraceWriter for ParquetWriter {
             .map_err(|problem| TraceError::invalid(problem).at(Place::Row(self.rows)).in_file(&self.path))?;
         self.body(columns)?;
         let body = self.body.as_mut().expect("it has just begun");
-        body.push(&self.row).map_err(|error| failed("write", error, &self.path))
+        body.push(&self.row).map_err(|error| failed(error, &self.path))
     }
 
     fn annotate(&mut self, key: &str, value: &str) -> Result<(), TraceError> {
@@ -185,14 +186,14 @@ impl TraceWriter for ParquetWriter {
 
     fn finish(mut self: Box<Self>) -> Result<(), TraceError> {
         let flushed = self.body(Column::written(false))?.flush();
-        flushed.map_err(|error| failed("write", error, &self.path))?;
+        flushed.map_err(|error| failed(error, &self.path))?;
         let buffers = self.body.iter().flat_map(|body| &body.buffers);
         let values = checksum::text(self.rows, buffers.map(|buffer| (buffer.column.name(), &buffer.spans)));
         let metadata = self.pairs.text();
         self.append(checksum::KEY, &values);
         self.append(checksum::METADATA_KEY, &metadata);
         let (path, body) = (self.path, self.body.expect("it was just flushed"));
-        let file = body.writer.into_inner().map_err(|error| failed("write the end of", error, &path))?;
+        let file = body.writer.into_inner().map_err(|error| failed(error, &path))?;
         let file = file
             .into_inner()
             .map_err(|error| TraceError::io("cannot write the file", error.into_error()).in_file(&path))?;

@@ -90,6 +90,18 @@ fn trace_on_a_disk_that_becomes_full_is_readable_up_to_there_and_the_run_is_whol
 }
 
 #[test]
+fn trace_of_a_simulation_that_does_not_fit_is_an_error_of_the_file_system() {
+    let bench = Bench::new();
+    let lines = "\"$SEEKLAB\" simulate constant -w random,closed=1,requests=300000 --out disk/t.parquet; code=$?; \
+                 ls -A disk > left; exit $code";
+    let Some(output) = on_small_disk(&bench, "64k", lines) else { return };
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("disk/t.parquet: cannot write the file: No space left on device"), "{text}");
+    assert_eq!(bench.read("left"), b"");
+}
+
+#[test]
 fn trace_that_cannot_be_begun_leaves_no_file() {
     let bench = Bench::new();
     let lines = "head -c 64k /dev/zero > disk/other; \"$SEEKLAB\" bench null -w random,size=4KiB,read=100%,closed=1 --requests 50 \
