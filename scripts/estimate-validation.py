@@ -61,7 +61,8 @@ READS = "random,size=8KiB,read=100%"
 READS_OF = dict.fromkeys([name for name in LAYERS if name.startswith("byte limit")], "random,size=8KiB:60+64KiB:40,read=100%")
 MIX = "random,size=8KiB,read=50%"
 MIX_DISKS = ["cheetah-36es", "ibm18es", "nearline-7200"]
-DELAYS = [("reply", "delay,add=20ms,probability=1%"), ("device", "delay,add=20ms,probability=1%,holds=device")]
+DELAYS = [("delays of the reply", "delay,add=20ms,probability=1%"), ("delays of the device", "delay,add=20ms,probability=1%,holds=device"),
+          ("long delays of the reply", "delay,add=50ms,probability=2%")]
 DELAYED_DISKS = ["cheetah-36es", "nearline-7200"]
 MIX_LOADS = [10, 30, 50, 70, 80, 90]
 ONLY_DEVICES = []
@@ -264,13 +265,15 @@ def mixes(seeklab, requests):
             at = line.format(rate=rate, batches_of_4=f"{4000 / rate:.6f}ms",
                              batches_of_20=f"{20000 / rate:.6f}ms")
             # Rare long services of a clone, batches, and classes that wait for others spread the means of runs.
-            long = 20 if "clone" in name or "batches" in load or "noncritical" in load else 1
+            long = 20 if "clone" in name or "batches" in load or "noncritical" in load and "cheetah" not in name else 1
             count = long * requests * (4 if share < 70 else 10)
             estimated = seeklab.json("estimate", *device, "-w", at)
             if estimated["saturated"]:
                 continue
             simulated = simulated_over_seeds(seeklab, device, at, count)
             origin = "clone" if "clone" in name else "faults" if "delays" in name else estimated["law"]["origin"]
+            if "noncritical" in load and origin != "exact":
+                origin = "priorities"
             of_load = {"load": load, "load_pct": share}
             row = compared(name, of_load, estimated, simulated, count) | compared_p99(estimated, simulated) | {
                 "origin": origin,
@@ -322,8 +325,8 @@ def mix_cases(seeklab):
     through = ["--set", "electronics.buffer.write_back=none"]
     cases = [(disk, [disk], "50 % reads of 8 KiB", mix) for disk in MIX_DISKS]
     cases += [(f"{disk} without write-back", [disk, *through], "50 % reads of 8 KiB", mix) for disk in MIX_DISKS]
-    cases += [(f"{disk} with delays of the {holds}", [disk, "--fault", fault], "reads of 8 KiB", reads)
-              for disk in DELAYED_DISKS for holds, fault in DELAYS]
+    cases += [(f"{disk} with {delays}", [disk, "--fault", fault], "reads of 8 KiB", reads)
+              for disk in DELAYED_DISKS for delays, fault in DELAYS]
     shared = pathlib.Path(os.environ.get("SEEKLAB_SHARED", ROOT.parent / "shared")) / "traces"
     clone = pathlib.Path(tempfile.mkdtemp(prefix="estimate-validation-")) / "clone.toml"
     subprocess.run([seeklab.binary, "fit", str(shared / "pgbench-loop/pgbench.csv.zst"), "-o", str(clone)],
@@ -336,7 +339,7 @@ def mix_cases(seeklab):
               for disk in ["exponential", "constant", "hp-c2490a"] for size, name in [(4, "constant"), (20, "geometric")]]
     cases += [(f"{disk} --scheduler criticality-c-look", [disk, "--scheduler", "criticality-c-look"],
                f"{share} % time-noncritical", f"{reads},noncritical={share}%")
-              for disk in ["exponential", "constant"] for share in [30, 70]]
+              for disk, share in [("exponential", 30), ("exponential", 70), ("constant", 30), ("constant", 70), ("cheetah-36es", 40)]]
     return [case for case in cases if not ONLY_DEVICES or case[0] in ONLY_DEVICES]
 
 

@@ -87,6 +87,23 @@ fn constant_think_times_on_a_constant_device_meet_the_asymptotic_bound() {
 }
 
 #[test]
+fn errors_of_priorities_and_delays_are_those_of_such_loads() {
+    let bench = Bench::new();
+    let error = |device: &[&str], load: &str, figure: &str| {
+        let line = format!("random,size=4KiB,read=100%,{load}");
+        let estimate = bench.json(&[&["estimate", "cheetah-36es"], device, &["-w", &line]].concat());
+        first(&estimate)["error_pct"][figure].as_f64().unwrap()
+    };
+    // Such estimates were 8.3 % and 2.3 % off.
+    let priorities = ["--scheduler", "criticality-c-look"];
+    assert!(error(&priorities, "noncritical=40%,poisson=75/s", "response_p99_pct") > 8.3);
+    assert!(error(&priorities, "poisson=75/s", "response_p99_pct") < 5.0);
+    let delays = ["--fault", "delay,add=50ms,probability=2%"];
+    assert!(error(&delays, "poisson=60/s", "response_mean_pct") > 2.3);
+    assert!(error(&delays, "poisson=60/s", "response_p99_pct") > 2.3);
+}
+
+#[test]
 fn million_members_that_think_are_estimated_without_percentiles() {
     let bench = Bench::new();
     let many = bench.json(&["estimate", "constant", "-w", "random,closed=1000000,think=1ms"]);

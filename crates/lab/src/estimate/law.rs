@@ -65,14 +65,19 @@ pub(super) fn law(
 /// queues, and devices whose service times depend on the order.
 pub(super) fn with_priorities(device: &Resolved, load: &Load) -> Option<(ServiceLaw, Times)> {
     let Times::Poisson { arrivals_per_s } = load.times else { return None };
-    let (scheduler, depth) = device.queue()?;
-    let has_classes = 0.0 < load.noncritical && load.noncritical < 1.0;
-    if !has_classes || depth > 1 || scheduler.kind().name != CRITICALITY_C_LOOK {
+    let (_, depth) = device.queue()?;
+    if !serves_one_class_first(device, load) || depth > 1 {
         return None;
     }
     let law = device.description.service_law(&load.demand, &|_| None)?;
     let times = Times::Prioritised { arrivals_per_s, noncritical: load.noncritical };
     (law.origin == LawOrigin::Exact && is_one_server(&law)).then_some((law, times))
+}
+
+/// Returns true of two classes of priority behind a queue that serves one class first.
+pub(super) fn serves_one_class_first(device: &Resolved, load: &Load) -> bool {
+    let has_classes = 0.0 < load.noncritical && load.noncritical < 1.0;
+    has_classes && device.queue().is_some_and(|(scheduler, _)| scheduler.kind().name == CRITICALITY_C_LOOK)
 }
 
 /// Name of the scheduler that serves time-noncritical requests only while no other waits.

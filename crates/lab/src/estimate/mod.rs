@@ -415,13 +415,18 @@ impl Estimating {
     }
 
     /// Origin of the law in the tables of the validation. Clones and devices with delays have tables of their own: rare long
-    /// services make a sample of them less precise. Other faults were not compared.
+    /// services make a sample of them less precise. So have two classes of priority on devices without a formula: requests that
+    /// wait for the other class have a longer tail than an order that does not look at classes. Other faults were not compared.
     fn origin(&self) -> &'static str {
         if self.is_clone {
             return "clone";
         }
         let faults = fault_kinds(&self.device.description);
-        if faults.is_empty() {
+        let has_priorities =
+            self.law.origin != LawOrigin::Exact && law::serves_one_class_first(&self.device, &self.load);
+        if faults.is_empty() && has_priorities {
+            "priorities"
+        } else if faults.is_empty() {
             figures::origin(self.law.origin)
         } else if faults.iter().all(|kind| kind == "delay") {
             "faults"
