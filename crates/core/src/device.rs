@@ -64,9 +64,26 @@ pub trait Device: Send {
         None
     }
 
-    /// The device's knowledge of where its heads are, if it has any.
+    /// The device's knowledge of where its heads are, if it has any. Their place is that of the last command or call of
+    /// [`advance_heads`](Self::advance_heads): a choice by position at a later time begins with that call.
     fn positioning(&self) -> Option<&dyn Positioning> {
         self.beneath()?.positioning()
+    }
+
+    /// Moves the heads as the background work (read-ahead, destages) moves them until the device can begin a request that
+    /// is submitted at `now`. To be called when a request is submitted or chosen for submission: the device does the same
+    /// work at the same time without the call, so the call changes no completion.
+    fn advance_heads(&mut self, now: Instant) {
+        if let Some(device) = self.beneath_mut() {
+            device.advance_heads(now);
+        }
+    }
+
+    /// [Advances the heads](Self::advance_heads) for a request without blocks, whose location is the place of the heads.
+    fn advance_heads_for_place(&mut self, now: Instant, request: &Request) {
+        if !request.op.addresses_blocks() {
+            self.advance_heads(now);
+        }
     }
 
     /// Estimates the cost of serving `request` from `now` on, without serving it; `None` if unknown.
@@ -309,6 +326,9 @@ impl Device for Box<dyn Device> {
     }
     fn positioning(&self) -> Option<&dyn Positioning> {
         (**self).positioning()
+    }
+    fn advance_heads(&mut self, now: Instant) {
+        (**self).advance_heads(now);
     }
     fn estimate(&self, now: Instant, request: &Request) -> Option<Estimate> {
         (**self).estimate(now, request)

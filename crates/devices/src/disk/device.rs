@@ -196,6 +196,9 @@ impl Disk {
     }
 
     fn serve_next(&mut self, now: Instant) {
+        if self.queue.needs_positioning() {
+            self.advance_heads(now);
+        }
         let Some(pending) = self.queue.choose(now, Some(&self.heads)) else { return };
         let Pending { request, submitted, queue_length, .. } = pending;
         let lying = self.heads.lies.then(|| lying(&request));
@@ -235,8 +238,12 @@ impl Device for Disk {
         if held >= queue_depth as usize {
             return Err(Rejected::QueueFull { queue_depth });
         }
-        let location =
-            if self.queue.needs_positioning() { self.heads.locate(&request) } else { Location::default() };
+        let location = if self.queue.needs_positioning() {
+            self.advance_heads_for_place(now, &request);
+            self.heads.locate(&request)
+        } else {
+            Location::default()
+        };
         self.queue.push(Pending { request, submitted: now, queue_length: held as u32, location });
         if self.free <= now {
             self.serve_next(now);
@@ -279,6 +286,15 @@ impl Device for Disk {
 
     fn positioning(&self) -> Option<&dyn Positioning> {
         Some(&self.heads)
+    }
+
+    fn advance_heads(&mut self, now: Instant) {
+        let begin = now.max(self.free);
+        let Heads { mechanism, electronics, .. } = &mut self.heads;
+        match &mut self.watch {
+            None => electronics.work_until(&**mechanism, begin),
+            Some(watch) => watch.work_until(electronics, mechanism, begin),
+        }
     }
 
     fn hazards(&self) -> Hazards {

@@ -49,6 +49,16 @@ impl Watch {
         served
     }
 
+    /// Does the background work that begins before `now`, and notes what is written.
+    pub(super) fn work_until(
+        &mut self,
+        electronics: &mut Electronics<Arm>,
+        mechanism: &Mechanism,
+        now: Instant,
+    ) {
+        electronics.work_until(&WatchedMechanism::of_background(mechanism, &mut self.log), now);
+    }
+
     /// Hands out the events up to `now`. Background work goes on in a copy, so that the time at which events are taken
     /// has no effect on the disk.
     pub(super) fn hand_out(
@@ -61,9 +71,7 @@ impl Watch {
         let (ahead, log) = &mut self.ahead;
         ahead.clone_from(electronics);
         log.clone_from(&self.log);
-        // Background work takes nothing in, so the number is not used.
-        let nothing = (RequestId::default(), Instant::ZERO);
-        ahead.work_until(&WatchedMechanism::new(mechanism, log, nothing), now);
+        ahead.work_until(&WatchedMechanism::of_background(mechanism, log), now);
         log.events.hand_out(now, events);
         self.log.events.forget(now);
     }
@@ -71,9 +79,8 @@ impl Watch {
     /// The time of the last event if the work in the background goes on for as long as there is some.
     pub(super) fn work_ends(&self, electronics: &Electronics<Arm>, mechanism: &Mechanism) -> Option<Instant> {
         let (mut ahead, mut log) = (electronics.clone(), self.log.clone());
-        let nothing = (RequestId::default(), Instant::ZERO);
         let far = Instant::from_ns(u64::MAX / 2);
-        ahead.work_until(&WatchedMechanism::new(mechanism, &mut log, nothing), far);
+        ahead.work_until(&WatchedMechanism::of_background(mechanism, &mut log), far);
         log.events.last()
     }
 }
@@ -162,6 +169,11 @@ struct WatchedMechanism<'a, M> {
 impl<'a, M> WatchedMechanism<'a, M> {
     const fn new(mechanism: &'a M, log: &'a mut MediaLog, request: (RequestId, Instant)) -> Self {
         Self { mechanism, log: RefCell::new(log), request }
+    }
+
+    /// Of background work, which takes nothing in: the request is not used.
+    const fn of_background(mechanism: &'a M, log: &'a mut MediaLog) -> Self {
+        Self::new(mechanism, log, (RequestId(0), Instant::ZERO))
     }
 }
 

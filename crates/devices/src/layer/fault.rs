@@ -342,6 +342,12 @@ impl Device for Fault {
         self.device.positioning().map(|_| self as &dyn Positioning)
     }
 
+    fn advance_heads(&mut self, now: Instant) {
+        // The clock is right up to its next change.
+        let known = self.next_change().map_or(now, |change| change.min(now));
+        self.device.advance_heads(self.clock.inside(known));
+    }
+
     fn coverage(&self) -> Option<Coverage> {
         self.device.coverage()
     }

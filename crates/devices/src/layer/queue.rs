@@ -67,7 +67,10 @@ impl Queue {
     }
 
     fn issue_next(&mut self, now: Instant) {
-        while self.issued.len() < self.depth {
+        while self.issued.len() < self.depth && !self.scheduler.is_empty() {
+            if self.needs_positioning {
+                self.device.advance_heads(now);
+            }
             let positioning = if self.needs_positioning { self.device.positioning() } else { None };
             let Some(pending) = self.scheduler.choose(now, positioning) else { break };
             let Pending { request, submitted, queue_length, .. } = pending;
@@ -105,6 +108,7 @@ impl Device for Queue {
         self.capabilities.check(&request)?;
         let queue_length = u32::try_from(self.issued.len() + self.scheduler.len()).unwrap_or(u32::MAX);
         let location = if self.needs_positioning {
+            self.device.advance_heads_for_place(now, &request);
             self.device.positioning().expect("checked when built").locate(&request)
         } else {
             Location::default()

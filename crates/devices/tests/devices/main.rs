@@ -1,6 +1,7 @@
 //! Device models, layers and schedulers: contract, laws and reference data.
 
 mod allocations;
+mod chosen_places;
 mod clones;
 mod contract;
 mod data_faults;

@@ -3,7 +3,7 @@
 //! One file for each architecture of controller, and one line in `controllers!`; each serves one command at a time in
 //! closed form, and drives the mechanics beneath through `Mechanics`.
 //! Background work (read-ahead, destaging) has no events: it is a function of time that a controller
-//! brings up to date when the next command begins.
+//! brings up to date when the next command begins, and before the drive or the host chooses one by position.
 //!
 //! | controller | buffer | drives |
 //! | --- | --- | --- |

@@ -10,25 +10,30 @@ use crate::disk::mechanics::{Mechanics, Position};
 use crate::disk::mechanism::{AccessParts, Pass};
 
 impl<P: Position> Streaming<P> {
-    /// Brings read-ahead, destaging and the stream's liveliness up to `now`, when a command begins.
-    pub(super) fn bring_up_to(&mut self, mechanism: &impl Mechanics<P>, now: Instant, op: Operation) {
-        let mut read_ahead_ended = None;
+    /// Brings read-ahead and destaging up to `now`.
+    pub(super) fn bring_up_to(&mut self, mechanism: &impl Mechanics<P>, now: Instant) {
         if let Some(run) = &mut self.read_ahead {
-            read_ahead_ended = run.advance(mechanism, now);
+            let ended = run.advance(mechanism, now);
             self.place = run.place();
-            if let Some(ended) = read_ahead_ended {
+            if let Some(ended) = ended {
                 self.mechanism_free = self.mechanism_free.max(ended);
                 self.read_ahead = None;
+                self.read_ahead_ended = Some(ended);
             }
         }
+        self.destage_until(mechanism, now);
+    }
+
+    /// Brings the stream's liveliness up to `now`, when a command begins and the background work is up to date.
+    pub(super) fn bring_live_up_to(&mut self, now: Instant, op: Operation) {
+        let ended = self.read_ahead_ended.take();
         self.live &= match self.rules.stream.live {
             LiveRule::IdleTimer { idle } => now.saturating_since(self.idle_since) <= idle,
             LiveRule::ReadingAhead { margin } => {
                 let margin = if op == Operation::Read { margin } else { Duration::ZERO };
-                self.read_ahead.is_some() || read_ahead_ended.is_some_and(|ended| now < ended + margin)
+                self.read_ahead.is_some() || ended.is_some_and(|ended| now < ended + margin)
             }
         };
-        self.destage_until(mechanism, now);
     }
 
     /// Destages in the background what begins before `now`.

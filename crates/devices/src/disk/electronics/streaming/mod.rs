@@ -92,6 +92,8 @@ pub(crate) struct Streaming<P> {
     stream: Option<Stream>,
     /// The read-ahead at work; it ends where the stream ends.
     read_ahead: Option<ReadAhead<P>>,
+    /// End of a read-ahead that ended since the last command began.
+    read_ahead_ended: Option<Instant>,
     kept: Fifo<Range, KEPT_MAX>,
     dirty: Fifo<Dirty, DIRTY_MAX>,
     /// True while the oldest dirty extent is being written, until `mechanism_free`.
@@ -163,6 +165,7 @@ impl<P: Position> Controller<P> for Streaming<P> {
             live: false,
             stream: None,
             read_ahead: None,
+            read_ahead_ended: None,
             kept: Fifo::default(),
             dirty: Fifo::default(),
             destaging: false,
@@ -188,7 +191,8 @@ impl<P: Position> Controller<P> for Streaming<P> {
     }
 
     fn serve(&mut self, mechanism: &impl Mechanics<P>, now: Instant, request: &Request) -> Served {
-        self.bring_up_to(mechanism, now, request.op);
+        self.bring_up_to(mechanism, now);
+        self.bring_live_up_to(now, request.op);
         let range = Range { lbn: request.lbn, end: request.end() };
         let served = match request.op {
             Operation::Read => match self.find(range) {
@@ -212,7 +216,7 @@ impl<P: Position> Controller<P> for Streaming<P> {
     }
 
     fn work_until(&mut self, mechanism: &impl Mechanics<P>, now: Instant) {
-        self.bring_up_to(mechanism, now, Operation::Flush);
+        self.bring_up_to(mechanism, now);
     }
 
     fn arm_moves_at(&self, now: Instant, op: Operation) -> Instant {

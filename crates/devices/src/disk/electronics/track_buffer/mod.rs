@@ -29,8 +29,8 @@
 //!   when it is on the media. A flush completes when nothing is unwritten. Writing zeroes is a write
 //!   without bus time. A discard costs its command overhead, as a flush does. Each ends a run of reads.
 //! - Commands do not overlap: the next begins when the last is complete.
-//! - A scheduler receives the state as of the last command (position of the arm, buffer hits). Background
-//!   work since then is done when the next command begins.
+//! - A scheduler receives the place of the heads after the background work that has begun. A read from the media waits
+//!   also for the unwritten data whose destages have not begun, which move the heads once more.
 //! - Not observable in the evidence, hence as in the reference simulator: the number of segments (3 to 16
 //!   make no difference), and order and waiting of destages under pressure. Not modelled: what adds
 //!   0.04 to 0.15 ms to one in twenty writes to a new segment; recalibration.
