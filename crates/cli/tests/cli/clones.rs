@@ -659,7 +659,7 @@ fn clone_of_a_disk_has_the_times_of_the_disk_under_a_new_load() {
     ] {
         let seen = ["simulate", "atlas10k", "-w", workload, "--out", "seen.parquet"];
         bench.run(&[&seen[..], queue].concat()).done();
-        bench.run(&["fit", "seen.parquet", "-o", "clone.toml"]).done();
+        bench.run(&["fit", "seen.parquet", "-o", "clone.toml", "--model", "station"]).done();
         let answers = |device: &str, queue: &[&str]| {
             let simulate = ["simulate", device, "-w", workload, "--seed", "2"];
             let document = bench.json(&[&simulate[..], queue].concat());
