@@ -86,9 +86,9 @@ const CLEAR: f64 = 0.02;
 /// Factor by which a demerit may exceed the best one.
 const TOLERATED: f64 = 3.0;
 
-/// Demerit up to which no device counts as having run away: of arrivals that are independent of the device, which collect queues by
-/// chance, and of others. Replays keep the clients of a device: of disks behind SPTF, whose order distances show in part, the
-/// likeliest structure has 0.06, and is 10 to 30 % off.
+/// Demerit up to which no device counts as having run away: of arrivals that follow no completion, which collect queues by chance,
+/// and of others. Replays keep the clients of a device: of disks behind SPTF, whose order distances show in part, the likeliest
+/// structure has 0.06, and is 10 to 30 % off.
 const HARMLESS_OPEN: f64 = 0.25;
 const HARMLESS_FOLLOWED: f64 = 0.05;
 
@@ -148,7 +148,8 @@ pub(super) fn choose(
         .collect();
     let observed = observed?;
     let mode = arrivals(runs);
-    let harmless = if mode == Mode::Open { HARMLESS_OPEN } else { HARMLESS_FOLLOWED };
+    let follows = matches!(mode, Mode::Follow { within: Some(_) });
+    let harmless = if follows { HARMLESS_FOLLOWED } else { HARMLESS_OPEN };
     let judge = |mask: [bool; FEATURES], (servers, observed): &(usize, Observed)| {
         let structure = Structure { servers: *servers, line: Some(observed.line), mask };
         trial(runs, &pieces, observed, structure, mode, capacity_blocks, stop)
