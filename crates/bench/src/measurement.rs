@@ -28,6 +28,12 @@ impl Interval {
         self.streams.iter_mut().zip(&later.streams).for_each(|(part, later)| part.merge_later(later));
         self.silent_threads = later.silent_threads;
     }
+
+    /// Takes less memory.
+    pub(crate) fn compact(&mut self) {
+        self.part.compact();
+        self.streams.iter_mut().for_each(Part::compact);
+    }
 }
 
 /// Last requests of a phase, which are waited for when no more arrive.

@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
 use seeklab_core::{Duration, Instant, Operation, TraceRecord, Workload};
@@ -101,14 +101,36 @@ pub(crate) enum Message {
     End(usize, Box<WorkerEnd>),
 }
 
+/// Messages that wait for the collector at most, in virtual time.
+const MESSAGES_MAX: usize = 64;
+
 /// The way from a worker to the collector.
 #[derive(Clone)]
-pub(crate) struct Outlet(Sender<Message>);
+pub(crate) enum Outlet {
+    /// In real time no worker waits for the collector.
+    Free(Sender<Message>),
+    /// In virtual time a worker that is faster than the collector would fill the memory, and a stop would wait for what is there.
+    Bounded(SyncSender<Message>),
+}
 
 impl Outlet {
+    /// The way to a collector, and its end.
+    fn to_collector(is_virtual: bool) -> (Self, Receiver<Message>) {
+        if is_virtual {
+            let (sender, receiver) = sync_channel(MESSAGES_MAX);
+            (Self::Bounded(sender), receiver)
+        } else {
+            let (sender, receiver) = channel();
+            (Self::Free(sender), receiver)
+        }
+    }
+
     /// Hands something over. A collector that has ended without this worker does not hear it.
     pub(crate) fn send(&self, message: Message) {
-        let _ = self.0.send(message);
+        let _ = match self {
+            Self::Free(sender) => sender.send(message),
+            Self::Bounded(sender) => sender.send(message),
+        };
     }
 }
 
@@ -240,12 +262,12 @@ pub fn measure(
     let of_streams: Vec<usize> =
         streams.iter().enumerate().flat_map(|(stream, of)| of.lanes.iter().map(move |_| stream)).collect();
     let (workers, stream_count) = (of_streams.len(), streams.len());
-    let (sender, messages) = channel();
+    let (outlet, messages) = Outlet::to_collector(plan.is_virtual);
     let lanes = streams
         .into_iter()
         .flat_map(|Stream { plan, lanes }| lanes.into_iter().map(move |lane| (plan.clone(), lane)));
     for (index, (stream, Lane { target, workload })) in lanes.enumerate() {
-        let (plan, of_worker, outlet) = (plan.clone(), Arc::clone(&shared), Outlet(sender.clone()));
+        let (plan, of_worker, outlet) = (plan.clone(), Arc::clone(&shared), outlet.clone());
         let is_pinned = workers > 1 && !plan.is_virtual;
         let work = move || {
             if is_pinned {
@@ -263,7 +285,7 @@ pub fn measure(
             return Err(BenchError::Thread { source });
         }
     }
-    drop(sender);
+    drop(outlet);
     let mut collector = Collector {
         plan,
         clock,
@@ -420,7 +442,8 @@ impl Collector<'_> {
     fn close(&mut self, index: u64, streams: Vec<Part>, silent_threads: u32) {
         let mut part = Part::begin(streams[0].from);
         streams.iter().for_each(|stream| part.merge_thread(stream));
-        let interval = Interval { index, part, streams, silent_threads };
+        let mut interval = Interval { index, part, streams, silent_threads };
+        interval.compact();
         self.listener.interval(&interval);
         self.closed = index + 1;
         if self.intervals.len() < self.plan.intervals_max.max(1) {

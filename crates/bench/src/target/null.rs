@@ -28,13 +28,15 @@ struct Null {
     facts: TargetFacts,
     clock: Clock,
     submitted: Vec<u32>,
+    /// System calls for waiting while nothing was under way.
+    idle_calls: u64,
 }
 
 impl Null {
     fn new(clock: Clock, outstanding_max: u32) -> Self {
         let space = AddressSpace { capacity_blocks: CAPACITY_BLOCKS, block_size: ByteSize::from_bytes(512) };
         let facts = TargetFacts::new(space, outstanding_max);
-        Self { facts, clock, submitted: Vec::with_capacity(outstanding_max as usize) }
+        Self { facts, clock, submitted: Vec::with_capacity(outstanding_max as usize), idle_calls: 0 }
     }
 }
 
@@ -58,12 +60,16 @@ impl Target for Null {
 
     fn poll(&mut self, wait: Wait, _: u32, ended: &mut Vec<Ended>) -> Result<(), TargetError> {
         if self.submitted.is_empty() {
-            super::idle::idle(self.clock, wait);
+            self.idle_calls += super::idle::idle(self.clock, wait);
             return Ok(());
         }
         let completed = self.clock.now();
         let end = |tag| Ended { tag, completed, status: Status::Ok, good_blocks: None };
         ended.extend(self.submitted.drain(..).map(end));
         Ok(())
+    }
+
+    fn system_calls(&self) -> u64 {
+        self.idle_calls
     }
 }

@@ -239,7 +239,7 @@ struct RunArguments {
     /// Read the counters of this process, too, or of all processes of this name. Repeatable
     #[arg(long, value_name = "NAME|PID")]
     watch: Vec<Watch>,
-    /// Print a line of figures to stderr at the end of every interval
+    /// Print a line of figures to stderr at the end of every interval (not with --quiet)
     #[arg(long)]
     live: bool,
     /// Print one JSON document: our own, or fio 3's (JSON+) for programs that read fio's
@@ -339,7 +339,10 @@ impl RunArguments {
             return print_schema(&plan_document());
         }
         let Some(target) = self.target.clone() else { return print(&plan_page()) };
+        // A file of that name is none that a run makes; a plan as a target would be a mistake that reads it as a disk.
+        let is_plan = self.create.is_none() && (target.ends_with(".toml") || target.ends_with(".fio"));
         let options = match &self.workload {
+            Some(_) if is_plan => self.plan(&target)?,
             Some(_) if self.skip_unknown || self.on.is_some() => {
                 return Err(Failure::new("--skip-unknown and --on are for fio job files")
                     .hint("leave out --workload"));
@@ -430,6 +433,7 @@ impl RunArguments {
         }
         // Keys of plans stand for all of them.
         let in_plan = [
+            ("--workload", self.workload.is_some()),
             ("--duration", self.duration.is_some()),
             ("--rates", !self.rates.is_empty()),
             ("--find-rate", self.find_rate.is_some()),
@@ -455,7 +459,8 @@ impl RunArguments {
         if let Some((option, _)) = in_plan.into_iter().find(|(_, is_given)| *is_given) {
             let problem = if is_plan { "is a plan, which states it itself" } else { "is a job file" };
             let hint = if is_plan {
-                "write it as a key of the plan (seeklab bench --reference), or name a target and its --workload"
+                "write it as a key of the plan (seeklab bench --reference), or name a target and its --workload (a description of a device is \
+                 model:FILE)"
             } else {
                 "write it as fio's option if there is one, or measure a plan, or a target and its --workload"
             };

@@ -390,3 +390,17 @@ fn options_that_cannot_be_honoured_are_refused_by_name_and_line() {
     bench.write("job.fio", format!("{base}ioengine=rados\n"));
     bench.run(&["bench", "job.fio", "--skip-unknown"]).fails(&["ioengine=rados"]);
 }
+
+#[test]
+fn job_whose_sizes_fio_would_cut_says_so() {
+    let bench = Bench::new();
+    let job = |option: &str| {
+        let sizes = "rw=randread\nbssplit=4k/50:64k/50\nsize=1m";
+        bench.write("job.fio", format!("[a]\nioengine=null\n{sizes}\n{option}\n"));
+        let run = bench.run(&["bench", "job.fio", "--interval", "0s"]);
+        unfolded(&[run.stdout.as_str(), run.stderr.as_str()].concat())
+    };
+    let note = "fio keeps a map of the blocks that it has visited and cuts requests that meet one";
+    assert!(job("").contains(note), "{}", job(""));
+    assert!(!job("norandommap").contains(note), "{}", job("norandommap"));
+}

@@ -4,6 +4,9 @@ use std::io::Read;
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread::{JoinHandle, spawn};
 
 use rustix::process::Signal;
@@ -130,4 +133,72 @@ fn stop_while_a_target_is_opened_for_a_trial_keeps_the_trials_before() {
     assert!(figures["notes"].to_string().contains("was broken off: it held at"), "{}", figures["notes"]);
     let kept: Value = serde_json::from_slice(&bench.read("run/run.json")).unwrap();
     assert_eq!((&kept["run"]["state"], &kept["found_rate"]), (&"stopped".into(), found));
+}
+
+/// Hands connections on to a server, except the one of a number, which it sends to the receiver.
+struct Proxy {
+    /// Connections so far.
+    connections: Arc<AtomicUsize>,
+    /// Number of the connection that gets no answer, from 1 on.
+    mute_at: Arc<AtomicUsize>,
+    mute: Receiver<UnixStream>,
+}
+
+impl Proxy {
+    fn start(listener: UnixListener, served: &Served) -> Self {
+        let (sender, mute) = channel();
+        let (connections, mute_at) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(usize::MAX)));
+        let (count, number, socket) = (connections.clone(), mute_at.clone(), served.socket.clone());
+        spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                if count.fetch_add(1, Ordering::SeqCst) + 1 == number.load(Ordering::SeqCst) {
+                    let _ = sender.send(client);
+                } else if let Ok(server) = UnixStream::connect(&socket) {
+                    hand_on(&client, &server);
+                    hand_on(&server, &client);
+                }
+            }
+        });
+        Self { connections, mute_at, mute }
+    }
+}
+
+#[test]
+fn stopped_read_back_leaves_the_report_of_what_was_measured() {
+    let bench = Bench::new();
+    let served = Served::nbd(&bench.path("."), &["immediate", "--size", "4MiB"]);
+    let place = bench.path("between");
+    let proxy = Proxy::start(UnixListener::bind(&place).unwrap(), &served);
+    let uri = format!("nbd+unix:///?socket={}", place.display());
+    let load = "random,size=4KiB,read=0%,closed=2";
+    let arguments = |folder| {
+        let run = ["bench", &uri, "-w", load, "--requests", "50", "--destroy", &uri];
+        [&run[..], &["--verify", "--read-back", "--folder", folder, "--json"]].concat()
+    };
+    let whole: Value = serde_json::from_str(&bench.run(&arguments("whole")).done()).unwrap();
+    let read_back = &whole["verification"]["read_back"];
+    assert_eq!(read_back["complete"], true, "{whole:#}");
+    let blocks = read_back["blocks"].as_u64().unwrap();
+    assert!(blocks > 0, "{whole:#}");
+    // Its last connection was that of the blocks that were read back.
+    proxy.mute_at.store(2 * proxy.connections.load(Ordering::SeqCst), Ordering::SeqCst);
+    let child = Command::new(SEEKLAB)
+        .args(arguments("stopped"))
+        .current_dir(bench.path("."))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut child = Guarded(child);
+    let _mute = proxy.mute.recv().unwrap();
+    child.signal(Signal::INT);
+    let mut text = String::new();
+    child.0.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    assert_eq!(child.0.wait().unwrap().code(), Some(1));
+    let figures: Value = serde_json::from_str(&text).unwrap();
+    let read_back = &figures["verification"]["read_back"];
+    assert_eq!((&figures["stopped"], &read_back["complete"]), (&true.into(), &false.into()), "{figures:#}");
+    assert_eq!((&figures["requests"], read_back["blocks"].as_u64()), (&50.into(), Some(0)), "{figures:#}");
+    let kept: Value = serde_json::from_slice(&bench.read("stopped/run.json")).unwrap();
+    assert_eq!((&kept["run"]["state"], &kept["requests"]), (&"stopped".into(), &50.into()), "{kept:#}");
 }

@@ -110,6 +110,9 @@ fn process_held_by_a_device_that_stands_still_is_left_behind_and_named() {
         let ended = run.end();
         is_reported(&bench, &target, &ended);
         if kind == "psync:" {
+            let figures: Value = serde_json::from_str(&ended.1).unwrap();
+            let calls = &figures["cost"]["system_calls_per_request"];
+            assert!(calls.is_null(), "those of a thread that does not come back are unknown: {calls}");
             assert_eq!(left_behind(&ended.2), measuring);
             assert!(ended.2.contains("`bench 0`") && ended.2.contains(" in pread64"), "{}", ended.2);
             assert!(is_there(measuring));

@@ -354,6 +354,9 @@ fn mistakes_in_plans_name_line_key_value_and_what_is_allowed() {
     bench.write("plan.toml", plan("requests = 10"));
     bench.run(&["bench", "plan.toml", "--threads", "2"]).fails(&["--threads: `plan.toml` is a plan"]);
     bench.run(&["bench", "plan.toml", "--set", "a=b"]).fails(&["--set", "is a plan", "as a key of the plan"]);
+    bench
+        .run(&["bench", "plan.toml", "-w", "random,read=100%,size=512B,closed=1"])
+        .fails(&["--workload: `plan.toml` is a plan", "model:FILE"]);
     bench.run(&["bench", "plan.txt"]).fails(&["has no workload", ".toml"]);
     bench.run(&["bench", "absent.toml"]).fails(&["absent.toml: cannot be read"]);
 }

@@ -326,3 +326,16 @@ fn options_that_a_run_does_not_use_are_refused_or_named() {
     assert_eq!(full.status.code(), Some(2), "{text}");
     assert!(text.contains("error: standard output: cannot be written: No space left on device"), "{text}");
 }
+
+#[test]
+fn waits_for_arrivals_are_system_calls_of_every_target() {
+    let bench = Bench::new();
+    bench.write("disk.img", vec![0; 1 << 20]);
+    for target in ["null", "psync:disk.img"] {
+        let load = "random,size=4KiB,read=100%,constant=200/s";
+        let figures = bench.json(&["bench", target, "-w", load, "--requests", "100", "--interval", "0s"]);
+        let calls = figures["cost"]["system_calls_per_request"].as_f64().unwrap();
+        // Nothing is due for most of the 5 ms between two arrivals.
+        assert!(calls > 0.3, "{target}: {calls}");
+    }
+}

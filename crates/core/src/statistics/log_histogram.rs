@@ -74,6 +74,11 @@ impl<const BITS: u32> LogHistogram<BITS> {
 
     /// Counts all values of `other`.
     pub fn merge(&mut self, other: &Self) {
+        if self.counts.is_empty() && self.compacted.is_empty() {
+            // It stays as compact as the other one.
+            self.clone_from(other);
+            return;
+        }
         for (bucket, count) in other.occupied() {
             let place = self.place(bucket);
             self.counts[place] = self.counts[place].saturating_add(count);
@@ -240,6 +245,9 @@ mod tests {
         let mut merged = LogHistogram::<10>::default();
         merged.merge(&compact);
         assert_eq!(merged, dense);
+        assert_eq!(merged.counts.capacity(), 0, "of nothing before, it is as compact");
+        merged.merge(&compact);
+        assert_eq!(merged.count(), 2 * dense.count());
         compact.record(7);
         dense.record(7);
         assert_eq!(compact, dense);

@@ -519,7 +519,9 @@ impl CostFigures {
         Some(Self {
             cpu_s: six_decimals(cost.processor().as_s()),
             cpu_us_per_request: per_attempt(cost.processor().as_us()),
-            system_calls_per_request: per_attempt(cost.system_calls as f64),
+            // Those of a thread that its target holds are unknown.
+            system_calls_per_request: per_attempt(cost.system_calls as f64)
+                .filter(|_| totals.silent_threads == 0),
             context_switches_per_request: per_attempt((cost.waits + cost.preemptions) as f64),
             preemptions: cost.preemptions,
             generator_busy_pct: cost.busy_pct().map(six_decimals),

@@ -211,6 +211,16 @@ impl FioLoad {
         })
     }
 
+    /// Returns true if fio would keep a map of the blocks that it has visited, and cut requests of other sizes that meet one.
+    pub(super) fn cuts_in_fio(&self) -> bool {
+        let mut bytes = self.used_sizes().map(|size| size.bytes);
+        let first = bytes.next();
+        self.is_random
+            && !self.is_repeating
+            && self.distribution.is_none()
+            && bytes.any(|other| Some(other) != first)
+    }
+
     /// Sizes of the directions that occur.
     pub(super) fn used_sizes(&self) -> impl Iterator<Item = &FioSize> {
         let occurs = self.occurring_directions();
