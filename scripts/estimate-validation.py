@@ -64,6 +64,10 @@ MIX_DISKS = ["cheetah-36es", "ibm18es", "nearline-7200"]
 DELAYS = [("delays of the reply", "delay,add=20ms,probability=1%"), ("delays of the device", "delay,add=20ms,probability=1%,holds=device"),
           ("long delays of the reply", "delay,add=50ms,probability=2%")]
 DELAYED_DISKS = ["cheetah-36es", "nearline-7200"]
+# End of the names of cases whose arrivals are drawn.
+DRAWN = "drawn arrivals"
+DRAWN_DISKS = ["exponential", "cheetah-36es", "nearline-7200"]
+DRAWN_ORDERS = [("cheetah-36es", "c-look"), ("ibm18es", "c-look"), ("barracuda", "sptf")]
 MIX_LOADS = [10, 30, 50, 70, 80, 90]
 ONLY_DEVICES = []
 TRACE_DISKS = ["cheetah-36es", "atlas10k", "nearline-7200"]
@@ -258,20 +262,25 @@ def writes(seeklab, requests):
 def mixes(seeklab, requests):
     rows = []
     for name, device, load, line in mix_cases(seeklab):
-        first = line.format(rate=1, batches_of_4="10s", batches_of_20="100s")
+        # The recursion draws other arrivals than a simulation with the same seed.
+        drawn = name.endswith(DRAWN)
+        first = line.format(rate=1, batches_of_4="10s", batches_of_20="100s", gap_of_20="100s")
         saturation = seeklab.json("estimate", *device, "-w", first)["saturation_per_s"]
         for share in MIX_LOADS:
             rate = round(saturation * share / 100, 3)
             at = line.format(rate=rate, batches_of_4=f"{4000 / rate:.6f}ms",
-                             batches_of_20=f"{20000 / rate:.6f}ms")
+                             batches_of_20=f"{20000 / rate:.6f}ms",
+                             gap_of_20=f"{20000 / rate - 19:.6f}ms")
             # Rare long services of a clone, batches, and classes that wait for others spread the means of runs.
-            long = 20 if "clone" in name or "batches" in load or "noncritical" in load and "cheetah" not in name else 1
+            long = 20 if "clone" in name or "batches" in load or "noncritical" in load and "cheetah" not in name else 4 if drawn else 1
             count = long * requests * (4 if share < 70 else 10)
             estimated = seeklab.json("estimate", *device, "-w", at)
             if estimated["saturated"]:
                 continue
             simulated = simulated_over_seeds(seeklab, device, at, count)
             origin = "clone" if "clone" in name else "faults" if "delays" in name else estimated["law"]["origin"]
+            if drawn:
+                origin = "drawn"
             if "noncritical" in load and origin != "exact":
                 origin = "priorities"
             of_load = {"load": load, "load_pct": share}
@@ -340,6 +349,12 @@ def mix_cases(seeklab):
     cases += [(f"{disk} --scheduler criticality-c-look", [disk, "--scheduler", "criticality-c-look"],
                f"{share} % time-noncritical", f"{reads},noncritical={share}%")
               for disk, share in [("exponential", 30), ("exponential", 70), ("constant", 30), ("constant", 70), ("cheetah-36es", 40)]]
+    spread = READS + ",arrivals.process=bursty,arrivals.burst=20,arrivals.within=1ms,arrivals.gap={gap_of_20}"
+    cases += [(f"{disk} with {DRAWN}", [disk], load, line) for disk in DRAWN_DISKS
+              for load, line in [("reads of 8 KiB in bursts of 20", spread), ("reads of 8 KiB at a constant rate", READS + ",constant={rate}/s")]]
+    cases += [(f"{disk} --scheduler {order} with {DRAWN}", [disk, "--scheduler", order], "50 % reads of 8 KiB", mix)
+              for disk, order in DRAWN_ORDERS]
+    cases += [(f"{disk} with {DRAWN}", [disk], "50 % reads, 30 % sequential", mix + ",sequential=30%") for disk in DRAWN_DISKS[1:]]
     return [case for case in cases if not ONLY_DEVICES or case[0] in ONLY_DEVICES]
 
 
@@ -650,7 +665,7 @@ def errors():
         for row in csv.DictReader(open(FOLDER / name)):
             if name == "laws.csv":
                 add(row, "closed", 100)
-            else:
+            elif row["utilisation_pct"]:
                 add(row, row["method"], float(row["utilisation_pct"]))
     largest = lambda errors_of: round(max(errors_of), 2) if errors_of else ""
     write("errors.csv", [

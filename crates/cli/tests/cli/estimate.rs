@@ -504,3 +504,54 @@ fn report_has_the_response_curve() {
     let page = String::from_utf8(bench.read("out.html")).unwrap();
     assert!(page.contains("response time of constant") && page.contains("knee"), "the page has no curve");
 }
+
+#[test]
+fn writes_behind_a_queue_that_reorders_are_estimated_by_a_run_over_drawn_arrivals() {
+    let bench = Bench::new();
+    bench.write(
+        "queued.toml",
+        "kind = 'queue'\nscheduler = 'c-look'\ndepth = 1\n[device]\nbase = 'ibm18es'\n",
+    );
+    // 77 % of the highest sustained rate. Alone, a destage holds up one read; here it changes which one comes next.
+    let line = "random,size=8KiB,read=50%,poisson=100/s,requests=200000";
+    let behind = ["-w", line, "--scheduler", "c-look"];
+    let simulated = bench.json(&[&["simulate", "ibm18es"], &behind[..]].concat());
+    let estimated = bench.json(&[&["estimate", "ibm18es"], &behind[..]].concat());
+    let layered = bench.json(&["estimate", "queued.toml", "-w", line]);
+    for estimate in [&estimated, &layered] {
+        let found = first(estimate);
+        assert_eq!(found["method"], "lindley_reordered", "{found:#}");
+        // The random variation of a run is 3 % of the mean.
+        close(&found["response_mean_ms"], number(&first(&simulated)["response_mean_ms"]), 0.15);
+        close(&found["response_p99_ms"], number(&first(&simulated)["response_p99_ms"]), 0.2);
+        assert!(number(&found["error_pct"]["response_mean_pct"]) > 0.0, "{found:#}");
+    }
+    // Reads alone keep their law.
+    let reads = bench.json(&[
+        "estimate",
+        "ibm18es",
+        "-w",
+        "random,size=8KiB,read=100%,poisson=100/s",
+        "--scheduler",
+        "c-look",
+    ]);
+    assert_eq!(first(&reads)["method"], "departure_chain");
+}
+
+#[test]
+fn buffered_writes_without_a_law_are_estimated_by_a_run_over_drawn_arrivals() {
+    let bench = Bench::new();
+    for line in ["sequential=30%,poisson=90/s", "fua=20%,poisson=60/s"] {
+        let line = format!("random,size=8KiB,read=50%,{line},requests=200000");
+        let simulated = bench.json(&["simulate", "cheetah-36es", "-w", &line]);
+        let estimated = bench.json(&["estimate", "cheetah-36es", "-w", &line]);
+        let found = first(&estimated);
+        assert_eq!(found["method"], "lindley", "{found:#}");
+        close(&found["response_mean_ms"], number(&first(&simulated)["response_mean_ms"]), 0.05);
+        let broken = |name: &str| {
+            let tests = found["assumptions"].as_array().unwrap();
+            tests.iter().any(|test| test["name"] == name && test["holds"] == false)
+        };
+        assert!(!broken("writes_of_the_law"), "{found:#}");
+    }
+}

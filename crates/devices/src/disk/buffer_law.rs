@@ -38,6 +38,7 @@ pub(super) fn write_buffer(blueprint: &DiskBlueprint, demand: &Demand) -> Option
     let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
     let overlap = |overlaps: bool, overheads_s: &[f64]| if overlaps { mean(overheads_s) } else { 0.0 };
     Some(WriteBuffer {
+        is_reordered: false,
         extents: rules.extents,
         extents_beside_read: rules.extents_beside_read,
         reads_wait_for_all: rules.reads_wait_for_all,

@@ -8,7 +8,7 @@ use crate::error::DescriptionError;
 use crate::kind::{ChildLaw, Children, DeviceKind};
 use crate::layer::queue_before;
 use crate::scheduler::SchedulerSpec;
-use crate::service_law::{Demand, ServiceLaw};
+use crate::service_law::{Demand, ServiceLaw, WriteBuffer};
 
 /// The kind `queue`.
 #[derive(Debug)]
@@ -82,5 +82,15 @@ impl DeviceKind for Definition {
             (false, 1) => child(&Demand { order: Some(blueprint.scheduler), ..demand.clone() }),
             (false, _) => None,
         }
+    }
+
+    fn write_buffer(
+        blueprint: &Parameters,
+        _demand: &Demand,
+        children: Vec<Option<WriteBuffer>>,
+    ) -> Option<WriteBuffer> {
+        let buffer = children.into_iter().next().flatten()?;
+        let is_reordered = buffer.is_reordered || blueprint.scheduler != SchedulerSpec::FCFS;
+        Some(WriteBuffer { is_reordered, ..buffer })
     }
 }

@@ -425,6 +425,7 @@ mod tests {
         let read = ServiceTimes::constant(0.010);
         BufferedWrites {
             buffer: WriteBuffer {
+                is_reordered: false,
                 extents,
                 extents_beside_read: extents,
                 reads_wait_for_all: false,

@@ -6,7 +6,9 @@ use seeklab_core::{Device, Operation, Request, Seed};
 use seeklab_devices::Description;
 use seeklab_devices::layer::queue_before;
 use seeklab_devices::scheduler::SchedulerSpec;
-use seeklab_devices::service_law::{Addresses, Demand, LawOrigin, LawPoint, ServiceLaw, ServiceTimes};
+use seeklab_devices::service_law::{
+    Addresses, Demand, LawOrigin, LawPoint, ServiceLaw, ServiceTimes, WriteBuffer,
+};
 use seeklab_estimate::{EstimateError, is_one_server, sample_law, with_write_buffer};
 
 use super::load::{Load, Times, may_be_buffered};
@@ -97,7 +99,8 @@ fn with_buffered_writes(
     // A queue of the host's that gives the device one request at a time leaves the device nothing to begin early.
     let one_at_a_time = device.queue().is_some_and(|(_, depth)| depth <= 1);
     let demand = Demand { one_at_a_time, ..load.demand.clone() };
-    let Some(buffer) = device.description.write_buffer(&demand) else { return Ok(None) };
+    let buffer = device.description.write_buffer(&demand).filter(|buffer| !is_reordered(device, buffer));
+    let Some(buffer) = buffer else { return Ok(None) };
     let reads = Load { demand: Demand { reads: 1.0, ..load.demand.clone() }, ..load.clone() };
     let read_requests = requests.iter().map(|request| Request { op: Operation::Read, ..*request }).collect();
     let read_law = law(device, &reads, &read_requests, seed)?;
@@ -117,6 +120,11 @@ fn with_buffered_writes(
     let limits =
         device.description.service_law(&load.demand, &beneath).map_or_else(Vec::new, |law| law.limits);
     Ok(Some(ServiceLaw { limits, ..law }))
+}
+
+/// Returns true if a queue with another order than that of arrival is in front of a disk with this buffer.
+fn is_reordered(device: &Resolved, buffer: &WriteBuffer) -> bool {
+    buffer.is_reordered || device.queue().is_some_and(|(scheduler, _)| scheduler != SchedulerSpec::FCFS)
 }
 
 /// Share of the requests that are writes into a buffer which the device works off in idle times, if the law has no idle times:

@@ -20,7 +20,7 @@ use crate::workload::ResolvedWorkload;
 /// Requests of a synthetic workload with which laws are sampled.
 const SAMPLE_REQUESTS: u64 = 20_000;
 
-/// Arrivals of a synthetic workload that is not Poisson.
+/// Arrivals that are drawn one by one, of a synthetic workload that has no method without.
 const ARRIVALS: u64 = 200_000;
 
 /// Requests of a trace at most. Those behind are left out, with a note.
@@ -117,9 +117,22 @@ fn completions_without_method() -> Failure {
 /// Returns the load of a workload on a device.
 pub(super) fn load(device: &Resolved, workload: &ResolvedWorkload, seed: Seed) -> Result<Load, Failure> {
     match &workload.spec {
-        WorkloadSpec::Synthetic(spec) => synthetic(device, workload, spec, seed),
+        WorkloadSpec::Synthetic(spec) => synthetic(device, workload, spec, seed, false),
         WorkloadSpec::Replay(spec) => replay(device, workload, spec),
         _ => Err(processes_without_method(workload)),
+    }
+}
+
+/// Returns the load of a workload with Poisson arrivals, too, drawn one by one, for devices on which no law says what they meet.
+/// `None` of a workload whose arrivals are not drawn.
+pub(super) fn with_drawn_arrivals(
+    device: &Resolved,
+    workload: &ResolvedWorkload,
+    seed: Seed,
+) -> Result<Option<Load>, Failure> {
+    match &workload.spec {
+        WorkloadSpec::Synthetic(spec) => synthetic(device, workload, spec, seed, true).map(Some),
+        _ => Ok(None),
     }
 }
 
@@ -128,6 +141,7 @@ fn synthetic(
     workload: &ResolvedWorkload,
     spec: &SyntheticSpec,
     seed: Seed,
+    draws_poisson: bool,
 ) -> Result<Load, Failure> {
     let capabilities = device.build(seed, "disk0")?.capabilities().clone();
     let space = AddressSpace::from(&capabilities);
@@ -145,7 +159,7 @@ fn synthetic(
     let notes: Vec<String> = rounded.iter().map(|note| note.text().to_owned()).collect();
     let mut think_variation = None;
     let (times, requests) = match &spec.arrivals {
-        ArrivalSpec::Poisson(pace) => {
+        ArrivalSpec::Poisson(pace) if !draws_poisson => {
             let arrivals_per_s = match pace {
                 Pace::Rate(rate) => rate.as_per_s(),
                 Pace::Interarrival(time) => 1.0 / time.as_s(),
@@ -163,7 +177,8 @@ fn synthetic(
             (Times::Closed(population), draw(each_ns, SAMPLE_REQUESTS)?.1)
         }
         other => {
-            let (arrivals, requests) = draw(other.clone(), spec.requests.clamp(SAMPLE_REQUESTS, ARRIVALS))?;
+            // An estimate is one of the rate, however many requests a simulation would have.
+            let (arrivals, requests) = draw(other.clone(), ARRIVALS)?;
             (Times::Recorded(arrivals), requests)
         }
     };

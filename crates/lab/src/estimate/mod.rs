@@ -21,6 +21,7 @@ mod population_curve;
 mod until;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use seeklab_core::{Duration, Instant, Operation, Request, Seed};
 use seeklab_devices::Description;
@@ -47,7 +48,7 @@ use crate::output::VERSION;
 use crate::session::Session;
 use crate::workload::{ResolvedWorkload, WorkloadOptions, resolve_workload};
 pub(crate) use load::check_method;
-use load::{Load, Times, load};
+use load::{Load, Times, load, with_drawn_arrivals};
 use network::Network;
 use population_curve::PopulationCurve;
 
@@ -234,20 +235,33 @@ impl Estimating {
     /// Prepares the estimate of a workload on a device: the law, and for recorded arrivals the service times.
     pub(crate) fn new(device: &Resolved, workload: &ResolvedWorkload, seed: Seed) -> Result<Self, Failure> {
         let mut load = load(device, workload, seed)?;
-        let sample = law::sample(&load.requests);
+        let mut sample = law::sample(&load.requests);
         let network = Network::of(device, &load, seed)?;
-        let law = match (&network, law::with_priorities(device, &load)) {
+        let own_law = |load: &Load, sample: &Arc<[Request]>| {
+            law::law(device, load, sample, seed).map_err(|failure| failure.context(device.label()))
+        };
+        let mut law = match (&network, law::with_priorities(device, &load)) {
             (Some(network), _) => network.bottleneck().clone(),
             (None, Some((law, times))) => {
                 load.times = times;
                 law
             }
-            (None, None) => {
-                law::law(device, &load, &sample, seed).map_err(|failure| failure.context(device.label()))?
-            }
+            (None, None) => own_law(&load, &sample)?,
         };
+        // A law of closed runs is one of a full buffer. What arrivals meet, a run over drawn ones shows.
+        if matches!(load.times, Times::Poisson { .. })
+            && law::writes_without_law(device, &load, &law) > 0.0
+            && let Some(drawn) = with_drawn_arrivals(device, workload, seed)?
+        {
+            load = drawn;
+            sample = law::sample(&load.requests);
+            law = own_law(&load, &sample)?;
+        }
         if let Some(batches) = load.batches.take().filter(|_| is_one_server(&law)) {
-            load.times = batches;
+            let recorded = std::mem::replace(&mut load.times, batches);
+            if law::writes_without_law(device, &load, &law) > 0.0 {
+                load.times = recorded;
+            }
         }
         let law_shape = RequestShape::of(sample.iter().map(shape));
         let writes_without_law = law::writes_without_law(device, &load, &law);
@@ -403,7 +417,9 @@ impl Estimating {
         };
         match is_compared && !self.assumptions(Some(estimate.method)).iter().any(AssumptionFigures::is_broken)
         {
-            true => errors::errors(estimate.method, self.origin(), estimate.steady.utilisation),
+            true => {
+                errors::errors(estimate.method, self.origin(estimate.method), estimate.steady.utilisation)
+            }
             false => ErrorFigures::default(),
         }
     }
@@ -411,13 +427,18 @@ impl Estimating {
     /// Errors of such estimates in the validation where their assumptions hold, with which a simulation is judged: with another
     /// law if none was compared with this.
     pub(super) fn errors_with_assumptions(&self, estimate: &Estimate) -> ErrorFigures {
-        errors::errors_with_any_law(estimate.method, self.origin(), estimate.steady.utilisation)
+        errors::errors_with_any_law(
+            estimate.method,
+            self.origin(estimate.method),
+            estimate.steady.utilisation,
+        )
     }
 
     /// Origin of the law in the tables of the validation. Clones and devices with delays have tables of their own: rare long
     /// services make a sample of them less precise. So have two classes of priority on devices without a formula: requests that
-    /// wait for the other class have a longer tail than an order that does not look at classes. Other faults were not compared.
-    fn origin(&self) -> &'static str {
+    /// wait for the other class have a longer tail than an order that does not look at classes. A recursion over drawn arrivals
+    /// has the random variation of its draw. Other faults were not compared.
+    fn origin(&self, method: Method) -> &'static str {
         if self.is_clone {
             return "clone";
         }
@@ -427,7 +448,9 @@ impl Estimating {
         if faults.is_empty() && has_priorities {
             "priorities"
         } else if faults.is_empty() {
-            figures::origin(self.law.origin)
+            let is_recursion = matches!(method, Method::Lindley | Method::LindleyReordered);
+            let is_drawn = is_recursion && !self.load.has_same_arrivals;
+            if is_drawn { "drawn" } else { figures::origin(self.law.origin) }
         } else if faults.iter().all(|kind| kind == "delay") {
             "faults"
         } else {
