@@ -196,12 +196,30 @@ impl Part {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measurement::Interval;
 
     #[test]
     fn classes_of_depths_double() {
         let mut depths = Depths::default();
         [0, 1, 2, 3, 4, 7, 8, 63, 64, u32::MAX].into_iter().for_each(|number| depths.record(number));
         assert_eq!(depths.counts(), &[1, 1, 2, 2, 1, 0, 1, 2]);
+    }
+
+    #[test]
+    fn interval_that_is_over_keeps_the_buckets_that_hold_a_time() {
+        let mut part = Part::default();
+        let read = &mut part.operations[Operation::Read as usize];
+        for times in [&mut read.response, &mut read.service, &mut part.failed_response, &mut part.lateness] {
+            // 20,000 buckets lie between them.
+            [1_000, 1_000_000_000].into_iter().for_each(|ns| times.record(Duration::from_ns(ns)));
+        }
+        let length = |part: &Part| format!("{part:?}").len();
+        assert!(length(&part) > 4 * 2 * 20_000);
+        let mut interval =
+            Interval { index: 0, streams: vec![part.clone()], part: part.clone(), silent_threads: 0 };
+        interval.compact();
+        assert!(length(&interval.part) < 10_000 && length(&interval.streams[0]) < 10_000);
+        assert_eq!(interval.part.response().quantile(1.0), part.response().quantile(1.0));
     }
 
     #[test]

@@ -609,3 +609,19 @@ impl Collector<'_> {
         totals
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn model_is_so_many_messages_ahead_of_its_collector_at_most() {
+        let (outlet, messages) = Outlet::to_collector(true);
+        let Outlet::Bounded(sender) = outlet else { panic!("a worker in virtual time does not wait") };
+        let has_room = |_: &u32| sender.try_send(Message::Draining(0, Draining::default())).is_ok();
+        assert_eq!((0..1_000).take_while(has_room).count(), MESSAGES_MAX);
+        messages.recv().unwrap();
+        assert!(has_room(&0) && !has_room(&0));
+        assert!(matches!(Outlet::to_collector(false).0, Outlet::Free(_)), "in real time none waits");
+    }
+}

@@ -339,8 +339,10 @@ impl RunArguments {
             return print_schema(&plan_document());
         }
         let Some(target) = self.target.clone() else { return print(&plan_page()) };
-        // A file of that name is none that a run makes; a plan as a target would be a mistake that reads it as a disk.
-        let is_plan = self.create.is_none() && (target.ends_with(".toml") || target.ends_with(".fio"));
+        // Beside --workload, such a file would be the target, and its text would be read as a disk. With a scheme (model:FILE,
+        // psync:FILE) it is meant.
+        let is_file = self.create.is_none() && !target.contains(':');
+        let is_plan = is_file && (target.ends_with(".toml") || target.ends_with(".fio"));
         let options = match &self.workload {
             Some(_) if is_plan => self.plan(&target)?,
             Some(_) if self.skip_unknown || self.on.is_some() => {

@@ -15,16 +15,16 @@ use serde_json::Value;
 use super::bench::{Bench, unfolded};
 use crate::survive::harness::{Guarded, SEEKLAB, Served, now_ns, until};
 
+/// Starts seeklab in the folder of the bench.
+fn started(bench: &Bench, arguments: &[&str]) -> Guarded {
+    let mut command = Command::new(SEEKLAB);
+    command.args(arguments).current_dir(bench.path("."));
+    Guarded(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+}
+
 /// Starts seeklab on a server that says nothing, sends a signal when it has connected, and returns what it wrote to stderr.
 fn interrupted(bench: &Bench, listener: &UnixListener, arguments: &[&str], signal: Signal) -> String {
-    let child = Command::new(SEEKLAB)
-        .args(arguments)
-        .current_dir(bench.path("."))
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut child = Guarded(child);
+    let mut child = started(bench, arguments);
     // The handshake has begun, and its limit of 10 s is far.
     let _mute = listener.accept().unwrap();
     let begin_ns = now_ns();
@@ -103,15 +103,8 @@ fn stop_while_a_target_is_opened_for_a_trial_keeps_the_trials_before() {
     let listener = UnixListener::bind(&place).unwrap();
     let uri = format!("nbd+unix:///?socket={}", place.display());
     let load = "random,size=4KiB,read=100%,poisson=1000/s";
-    let child = Command::new(SEEKLAB)
-        .args(["bench", &uri, "-w", load, "--requests", "50", "--find-rate", "response_p99_ms<=10000"])
-        .args(["--folder", "run", "--json"])
-        .current_dir(bench.path("."))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut child = Guarded(child);
+    let run = ["bench", &uri, "-w", load, "--requests", "50", "--find-rate", "response_p99_ms<=10000"];
+    let mut child = started(&bench, &[&run[..], &["--folder", "run", "--json"]].concat());
     // Each trial has a connection of its own, behind those that examine the target.
     let mut threads = Vec::new();
     for _ in 0..4 {
@@ -182,14 +175,7 @@ fn stopped_read_back_leaves_the_report_of_what_was_measured() {
     assert!(blocks > 0, "{whole:#}");
     // Its last connection was that of the blocks that were read back.
     proxy.mute_at.store(2 * proxy.connections.load(Ordering::SeqCst), Ordering::SeqCst);
-    let child = Command::new(SEEKLAB)
-        .args(arguments("stopped"))
-        .current_dir(bench.path("."))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut child = Guarded(child);
+    let mut child = started(&bench, &arguments("stopped"));
     let _mute = proxy.mute.recv().unwrap();
     child.signal(Signal::INT);
     let mut text = String::new();

@@ -357,6 +357,13 @@ fn mistakes_in_plans_name_line_key_value_and_what_is_allowed() {
     bench
         .run(&["bench", "plan.toml", "-w", "random,read=100%,size=512B,closed=1"])
         .fails(&["--workload: `plan.toml` is a plan", "model:FILE"]);
+    // A file that is named as a target or a model is one.
+    bench.write("disk.toml", "base = 'constant'\n");
+    for target in ["psync:plan.toml", "model:disk.toml"] {
+        let line = "random,read=100%,size=512B,closed=1";
+        let run = bench.run(&["bench", target, "-w", line, "--requests", "9", "--interval", "0s"]);
+        assert!(!unfolded(&run.stderr).contains("is a plan"), "{target}: {}", run.stderr);
+    }
     bench.run(&["bench", "plan.txt"]).fails(&["has no workload", ".toml"]);
     bench.run(&["bench", "absent.toml"]).fails(&["absent.toml: cannot be read"]);
 }

@@ -357,6 +357,8 @@ impl BenchFigures {
         let most = |of: &dyn Fn(&PhaseRun) -> u32| runs.iter().map(of).max().unwrap_or(0);
         let phases: Vec<PhaseFigures> = runs.iter().map(|run| PhaseFigures::of(options, run)).collect();
         let mut notes = options.notes.clone();
+        let mut loads = options.phases.iter().flat_map(|phase| &phase.streams);
+        notes.extend(loads.find_map(|stream| stream.workload.note()).map(str::to_owned));
         for run in runs {
             for note in &run.notes.sentences {
                 let note = match options.phases.len() {

@@ -174,6 +174,17 @@ impl StreamLoad {
         }
     }
 
+    /// Note on requests that the program whose job it is would make otherwise.
+    pub(super) fn note(&self) -> Option<&'static str> {
+        match self {
+            Self::Job(job, _) if job.cuts_in_fio() => Some(
+                "several sizes at random offsets: fio keeps a map of the blocks that it has visited and cuts requests that meet one, so it \
+                 sends more and shorter requests; here each has its size and its offset is drawn alone, as with norandommap",
+            ),
+            _ => None,
+        }
+    }
+
     /// Attempts after a request failed.
     pub const fn retries(&self) -> Retries {
         match self {

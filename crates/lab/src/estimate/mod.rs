@@ -276,8 +276,22 @@ impl Estimating {
             services: Vec::new(),
             writes_without_law,
         };
-        estimating.services = estimating.services_at(1.0)?;
+        estimating.services = estimating.services_at(estimating.growth_to_run())?;
         Ok(estimating)
+    }
+
+    /// Growth of the first run over recorded arrivals: 1, or of drawn ones that the device cannot sustain that of its highest
+    /// sustained rate. Their queue would grow to the end of the run, which takes long under SPTF, and nothing but the overload is stated.
+    fn growth_to_run(&self) -> f64 {
+        let saturation_per_s = self.law.saturation_per_s();
+        match self.arrivals_per_s(1.0) {
+            Some(rate)
+                if !self.load.has_same_arrivals && rate > saturation_per_s * (1.0 + SATURATION_ERROR) =>
+            {
+                saturation_per_s / rate
+            }
+            _ => 1.0,
+        }
     }
 
     /// Services of recorded requests in a run with the rate multiplied by a factor: one at a time, or with the queue of the

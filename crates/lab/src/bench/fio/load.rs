@@ -212,7 +212,7 @@ impl FioLoad {
     }
 
     /// Returns true if fio would keep a map of the blocks that it has visited, and cut requests of other sizes that meet one.
-    pub(super) fn cuts_in_fio(&self) -> bool {
+    pub(in crate::bench) fn cuts_in_fio(&self) -> bool {
         let mut bytes = self.used_sizes().map(|size| size.bytes);
         let first = bytes.next();
         self.is_random

@@ -119,11 +119,6 @@ pub fn read(
         }
     }
     notes.extend(of_verify.into_iter().map(str::to_owned));
-    notes.extend(jobs.iter().any(|job| job.load.cuts_in_fio()).then(|| {
-        "several sizes at random offsets: fio keeps a map of the blocks that it has visited and cuts requests that meet one, so it sends \
-         more and shorter requests; here each has its size and its offset is drawn alone, as with norandommap"
-            .to_owned()
-    }));
     let has_empty_log = building.logs.iter().any(|log| log.figure == FioLogFigure::Submission);
     notes.extend(has_empty_log.then(|| {
         "the logs `slat` are empty: the time of a submission is not measured for each request".to_owned()
