@@ -4,7 +4,8 @@
     scripts/estimate-validation.py [--binary target/release/seeklab] [--requests N]
         [--only laws,loads,writes,mixes,thinking,traces,predictions,until,coverage] [--device D]
 
-laws.csv    service times of closed simulations beside those of the law
+laws.csv    service times of closed simulations beside those of the law: reads, and reads with 40 and 50 % writes on disks that write
+            through
 loads.csv   response times of Poisson loads of reads, 10 to 95 % of the highest sustained rate
 writes.csv  response times of Poisson loads of reads and writes; the mean is that of the reads
 mixes.csv   response times of all requests of Poisson loads: half reads, half writes, on disks with and without write-back; on a
@@ -40,6 +41,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "validation" / "estimate"
 DISKS = ["hp-c2247a", "hp-c2249a", "hp-c2490a", "hp-c3323a", "dec-rz26", "st41601n", "barracuda", "cheetah4lp", "cheetah9lp",
          "atlas10k", "atlas-iii", "ibm18es", "cheetah-36es", "nearline-7200", "desktop-7200"]
+LAW_DISKS = [*DISKS, "cheetah-36es-50krpm", "superdisk"]
+# Disks whose writes go through to the media.
+THROUGH_DISKS = ["hp-c2247a", "hp-c2249a", "hp-c2490a", "hp-c3323a", "dec-rz26", "st41601n"]
 SERVERS = ["constant", "exponential"]
 SCHEDULED = [("hp-c2247a", "c-look"), ("cheetah-36es", "c-look"), ("hp-c2247a", "sptf"), ("cheetah-36es", "sptf")]
 UTILISATIONS = [10, 30, 50, 70, 80, 90, 95]
@@ -48,6 +52,8 @@ WRITE_DISKS = ["cheetah-36es", "atlas10k", "nearline-7200", "hp-c2490a", "cheeta
 THINKING_DISKS = ["constant", "exponential", "cheetah-36es", "atlas10k", "hp-c2247a", "nearline-7200"]
 SEEDS = [1, 2, 3, 4]
 LAW_SEEDS = [1, 2, 3, 4]
+# Shares of reads of the mixed requests of the laws, in percent.
+MIXED_READS = [50, 60]
 LAYERS = {
     "queue over cheetah-36es": "kind = 'queue'\nscheduler = 'fcfs'\n[device]\nbase = 'cheetah-36es'\n",
     "limit over cheetah-36es": "kind = 'limit'\n[[requests]]\nrate = '500/s'\nburst = 1000\n[device]\nbase = 'cheetah-36es'\n",
@@ -129,28 +135,28 @@ def laws(seeklab, requests):
         mean = lambda key: sum(run[key] for run in runs) / len(runs)
         return mean("response_mean_ms"), mean("response_sd_ms"), 1000 / mean("requests_per_second")
 
-    for disk in [disk for disk in DISKS if not ONLY_DEVICES or disk in ONLY_DEVICES]:
-        for bare in [[], ["--bare"]]:
-            for kib in [4, 8, 64, 256]:
-                line, device = f"random,size={kib}KiB,read=100%", [disk, *bare]
-                mean, deviation, _ = closed(device, line, 1)
-                estimated = seeklab.json("estimate", *device, "-w", line, "--closed", "1")
-                rows.append({
-                    "device": disk, "bare": bool(bare), "size_kib": kib, "scheduler": "fcfs", "outstanding": 1,
-                    "origin": estimated["law"]["origin"], "requests": count, "seeds": len(LAW_SEEDS),
-                    "simulated_mean_ms": round(mean, 6), "law_mean_ms": estimated["response_mean_ms"],
-                    "error_mean_pct": pct(estimated["response_mean_ms"], mean),
-                    "simulated_se_pct": round(100 * deviation / mean / count ** 0.5, 3),
-                    "simulated_sd_ms": round(deviation, 6), "law_sd_ms": estimated["service_sd_ms"],
-                    "error_sd_pct": pct(estimated["service_sd_ms"], deviation),
-                })
+    cases = [(disk, bare, kib, 100) for disk in LAW_DISKS for bare in [False, True] for kib in [4, 8, 64, 256]]
+    cases += [(disk, False, kib, reads) for disk in THROUGH_DISKS for kib in [8, 64] for reads in MIXED_READS]
+    for disk, bare, kib, reads in [case for case in cases if not ONLY_DEVICES or case[0] in ONLY_DEVICES]:
+        line, device = f"random,size={kib}KiB,read={reads}%", [disk, *(["--bare"] if bare else [])]
+        mean, deviation, _ = closed(device, line, 1)
+        estimated = seeklab.json("estimate", *device, "-w", line, "--closed", "1")
+        rows.append({
+            "device": disk, "bare": bare, "reads_pct": reads, "size_kib": kib, "scheduler": "fcfs", "outstanding": 1,
+            "origin": estimated["law"]["origin"], "requests": count, "seeds": len(LAW_SEEDS),
+            "simulated_mean_ms": round(mean, 6), "law_mean_ms": estimated["response_mean_ms"],
+            "error_mean_pct": pct(estimated["response_mean_ms"], mean),
+            "simulated_se_pct": round(100 * deviation / mean / count ** 0.5, 3),
+            "simulated_sd_ms": round(deviation, 6), "law_sd_ms": estimated["service_sd_ms"],
+            "error_sd_pct": pct(estimated["service_sd_ms"], deviation),
+        })
     for disk, scheduler in [pair for pair in SCHEDULED if not ONLY_DEVICES or pair[0] in ONLY_DEVICES]:
         for outstanding in [2, 3, 5, 9, 17, 33, 65]:
             line, device = "random,size=8KiB,read=100%", [disk, "--scheduler", scheduler]
             _, _, between = closed(device, line, outstanding)
             estimated = seeklab.json("estimate", *device, "-w", line, "--closed", str(outstanding))
             rows.append({
-                "device": disk, "bare": False, "size_kib": 8, "scheduler": scheduler, "outstanding": outstanding,
+                "device": disk, "bare": False, "reads_pct": 100, "size_kib": 8, "scheduler": scheduler, "outstanding": outstanding,
                 "origin": estimated["law"]["origin"], "requests": count, "seeds": len(LAW_SEEDS),
                 "simulated_mean_ms": round(between, 6), "law_mean_ms": estimated["service_mean_ms"],
                 "error_mean_pct": pct(estimated["service_mean_ms"], between),
@@ -382,7 +388,8 @@ def merge(name, rows):
     if ONLY_DEVICES and (FOLDER / name).exists():
         kept = [row for row in csv.DictReader(open(FOLDER / name)) if row["device"] not in ONLY_DEVICES]
         place = lambda row: float(row.get("load_pct") or row.get("outstanding") or 0)
-        rows = sorted(kept + rows, key=lambda row: (row["device"], row.get("load", ""), str(row.get("bare", "")), row.get("scheduler", ""), place(row)))
+        rows = sorted(kept + rows, key=lambda row: (row["device"], row.get("load", ""), str(row.get("bare", "")), row.get("scheduler", ""),
+                                                      -float(row.get("reads_pct") or 0), place(row)))
     write(name, rows)
     return rows
 
