@@ -11,7 +11,7 @@ use seeklab_estimate::Method;
 /// The table: method, origin, greatest utilisation, errors of mean and 99th percentile, in percent.
 const TABLE: &str = include_str!("../../../../validation/estimate/errors.csv");
 
-/// The table of streams of jobs: method, mean and greatest error of the elapsed time, in percent.
+/// The table of streams of jobs: method, mean and greatest error of the elapsed time, and of the calls, in percent.
 const JOBS: &str = include_str!("../../../../validation/estimate/jobs.csv");
 
 /// The table of the intervals of growths: load, figure, dependence of its requests, requests, samples, percent of the intervals
@@ -30,15 +30,29 @@ pub(super) fn coverage_pct(figure: &str, is_dependent: bool) -> Option<f64> {
     of.map(|cells| cells[5].parse::<f64>().expect("shares are numbers")).reduce(f64::min)
 }
 
-/// Returns the mean and the greatest error of the elapsed time of a stream of jobs, in percent.
+/// Errors of estimates of streams of jobs in the validation, in percent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct JobsErrors {
+    pub elapsed_mean_pct: f64,
+    pub elapsed_max_pct: f64,
+    pub calls_mean_pct: f64,
+    pub calls_max_pct: f64,
+}
+
+/// Returns the errors of a method for streams of jobs.
 ///
 /// # Panics
 /// If the table has no such method.
-pub(super) fn jobs_errors(method: &str) -> (f64, f64) {
+pub(super) fn jobs_errors(method: &str) -> JobsErrors {
     let row = JOBS.lines().skip(1).find_map(|line| line.strip_prefix(method)?.strip_prefix(','));
-    let numbers = row.and_then(|row| row.split_once(',')).expect("the table has every method");
-    let number = |cell: &str| cell.parse().expect("errors are numbers");
-    (number(numbers.0), number(numbers.1))
+    let cells: Vec<&str> = row.expect("the table has every method").split(',').collect();
+    let number = |place: usize| cells[place].parse().expect("errors are numbers");
+    JobsErrors {
+        elapsed_mean_pct: number(0),
+        elapsed_max_pct: number(1),
+        calls_mean_pct: number(2),
+        calls_max_pct: number(3),
+    }
 }
 
 /// Returns the errors of the first row that fits. If the method was never compared with a law of that origin, nothing is known. Laws
@@ -99,10 +113,17 @@ mod tests {
     }
 
     #[test]
-    fn table_of_jobs_has_two_errors_for_each_method() {
+    fn table_of_jobs_has_four_errors_for_each_method() {
         for method in ["job_slot", "lindsay_ferrari", "processor_alone"] {
-            let (mean, greatest) = jobs_errors(method);
-            assert!(0.0 < mean && mean < greatest, "{method}");
+            let errors = jobs_errors(method);
+            assert!(
+                0.0 < errors.elapsed_mean_pct && errors.elapsed_mean_pct < errors.elapsed_max_pct,
+                "{errors:?}"
+            );
+            assert!(
+                0.0 < errors.calls_mean_pct && errors.calls_mean_pct < errors.calls_max_pct,
+                "{errors:?}"
+            );
         }
     }
 

@@ -19,6 +19,7 @@ use serde::Serialize;
 
 use super::errors::jobs_errors;
 use super::figures::{ms, rounded};
+use super::jobs_range::{outside_of_the_validation, used_slots};
 use super::law;
 use crate::devices::{Resolved, Setup, resolve};
 use crate::failure::Failure;
@@ -195,10 +196,15 @@ pub struct JobsMethodFigures {
     pub processor_share_pct: f64,
     /// Mean wait of a call in the queue of its drive.
     pub wait_mean_ms: f64,
-    /// Mean error of the elapsed time in the validation, where the drives bind: null if they do not.
+    /// Mean error of the elapsed time in the validation. Null if the stream lies outside of its range, on devices of other kinds than
+    /// `access`, and where the processor is the bottleneck by this method.
     pub error_mean_pct: Option<f64>,
-    /// Largest error of the elapsed time in the validation, where the drives bind: null if they do not.
+    /// Largest error of the elapsed time in the validation: null where the mean error is.
     pub error_max_pct: Option<f64>,
+    /// Mean error of the calls in the validation: null where that of the elapsed time is.
+    pub calls_error_mean_pct: Option<f64>,
+    /// Largest error of the calls in the validation: null where that of the elapsed time is.
+    pub calls_error_max_pct: Option<f64>,
 }
 
 /// Returns the stream of jobs that a workload describes, `None` of another kind of workload.
@@ -272,15 +278,12 @@ fn has_one_access_time(device: &Resolved) -> bool {
 
 impl JobsPoint {
     /// Drops the errors of the estimates, with the reason.
-    fn forget_errors(&mut self) {
+    fn forget_errors(&mut self, reason: String) {
         for estimate in &mut self.estimates {
             (estimate.error_mean_pct, estimate.error_max_pct) = (None, None);
+            (estimate.calls_error_mean_pct, estimate.calls_error_max_pct) = (None, None);
         }
-        self.notes.push(
-            "access times are those of calls at random places; calls that follow each other may take far less, so simulate the \
-             stream on this device"
-                .to_owned(),
-        );
+        self.notes.push(reason);
     }
 }
 
@@ -292,9 +295,28 @@ fn point_on(
     seed: Seed,
     advance: &mut impl FnMut(u32) -> Result<(), Failure>,
 ) -> Result<JobsPoint, Failure> {
-    let mut point = point(spec, drive, seed, advance)?;
+    // A slot that never has a job takes no share of the processor.
+    let used = JobsSpec { multiprogramming: used_slots(spec), ..spec.clone() };
+    let mut point = point(&used, drive, seed, advance)?;
+    if used.multiprogramming < spec.multiprogramming {
+        point.notes.push(format!(
+            "`multiprogramming` of {} exceeds the number of jobs: at most {} can be active, so the estimate is that of {}",
+            spec.multiprogramming, used.multiprogramming, used.multiprogramming
+        ));
+    }
     if !has_one_access_time(device) {
-        point.forget_errors();
+        point.forget_errors(
+            "access times are those of calls at random places; calls that follow each other may take far less, so simulate the \
+             stream on this device"
+                .to_owned(),
+        );
+    }
+    let outside = outside_of_the_validation(spec, drive);
+    if !outside.is_empty() {
+        point.forget_errors(format!(
+            "no errors are known, because such streams were not compared with simulations: {}",
+            outside.join("; ")
+        ));
     }
     Ok(point)
 }
@@ -422,7 +444,7 @@ fn point(
 }
 
 fn figures(method: &'static str, estimate: &job_slot::JobsEstimate) -> JobsMethodFigures {
-    let (mean_pct, max_pct) = jobs_errors(method);
+    let errors = jobs_errors(method);
     let processor_s = estimate.job_processor_s + estimate.system_processor_s;
     let is_bound_by_drives = estimate.elapsed_s >= BOUND_BY_DRIVES * processor_s;
     JobsMethodFigures {
@@ -434,8 +456,10 @@ fn figures(method: &'static str, estimate: &job_slot::JobsEstimate) -> JobsMetho
         calls: rounded(estimate.calls),
         processor_share_pct: rounded(estimate.processor_share * 100.0),
         wait_mean_ms: ms(estimate.wait_s),
-        error_mean_pct: is_bound_by_drives.then_some(mean_pct),
-        error_max_pct: is_bound_by_drives.then_some(max_pct),
+        error_mean_pct: is_bound_by_drives.then_some(errors.elapsed_mean_pct),
+        error_max_pct: is_bound_by_drives.then_some(errors.elapsed_max_pct),
+        calls_error_mean_pct: is_bound_by_drives.then_some(errors.calls_mean_pct),
+        calls_error_max_pct: is_bound_by_drives.then_some(errors.calls_max_pct),
     }
 }
 
@@ -482,7 +506,7 @@ fn page(figures: &JobsEstimateFigures, vary: Option<&Vary>) -> Page {
             columns: columns(&["R s", "calls", "share", "error"]),
             rows,
             caption: "R: elapsed time. Share: of the processor, for a ready job. Error: mean and largest error of R in the \
-                      validation, where the drives bind."
+                      validation, within its range."
                 .to_owned(),
         },
         PlainTable {

@@ -11,6 +11,7 @@ mod errors;
 mod figures;
 mod jobs;
 mod jobs_check;
+mod jobs_range;
 mod law;
 mod load;
 mod network;
