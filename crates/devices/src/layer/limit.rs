@@ -1,7 +1,8 @@
 //! Limits in front of a device, as cloud volumes, hypervisors and cgroups have them.
 //!
 //! Requests of the operations that are limited go on in order of arrival, each as soon as every bucket has room for it;
-//! others go past them. What waits here is in the queue time of the completion.
+//! others go past those that the buckets hold. What has gone on waits for room in the device in the order in which it went on,
+//! limited or not. All waits here are in the queue time of the completion.
 //!
 //! # References
 //! Token bucket: [`limit`](crate::limit).
@@ -30,9 +31,9 @@ pub struct Limit {
     inside: usize,
     /// Requests that wait for the buckets.
     waiting: VecDeque<Taken>,
-    /// Requests that are not limited and wait for room in the device.
-    passing: VecDeque<Taken>,
-    /// Time at which the first request in `waiting` may go; `None` if none waits or the device is full.
+    /// Requests that the buckets let go, or do not count, and that wait for room in the device.
+    released: VecDeque<Taken>,
+    /// Time at which the first request in `waiting` may go; `None` if none waits.
     release: Option<Instant>,
     /// Requests in the device that had waited in this layer, or behind such requests.
     delayed: Issued,
@@ -63,7 +64,7 @@ impl Limit {
             depth,
             inside: 0,
             waiting: VecDeque::new(),
-            passing: VecDeque::new(),
+            released: VecDeque::new(),
             release: None,
             delayed: Issued::default(),
             scratch: Vec::new(),
@@ -86,32 +87,27 @@ impl Limit {
         of_requests.chain(of_bytes).max().unwrap_or(now)
     }
 
-    /// Hands the device what may go at `now`.
+    /// Lets go what the buckets have room for at `now`, and hands the device as much as it takes.
     fn issue(&mut self, now: Instant) {
-        while self.inside < self.depth {
-            let taken = match self.passing.pop_front() {
-                Some(taken) => taken,
-                None => {
-                    let Some(first) = self.waiting.front() else { break };
-                    if self.ready(now, &first.request) > now {
-                        break;
-                    }
-                    self.waiting.pop_front().expect("the loop condition found it")
-                }
-            };
-            if self.of.holds(taken.request.op) {
-                let bytes = self.bytes(&taken.request);
-                self.buckets.requests.iter_mut().for_each(|bucket| bucket.take(now, 1));
-                self.buckets.bytes.iter_mut().for_each(|bucket| bucket.take(now, bytes));
+        while let Some(first) = self.waiting.front() {
+            if self.ready(now, &first.request) > now {
+                break;
             }
+            let taken = self.waiting.pop_front().expect("the loop condition found it");
+            let bytes = self.bytes(&taken.request);
+            self.buckets.requests.iter_mut().for_each(|bucket| bucket.take(now, 1));
+            self.buckets.bytes.iter_mut().for_each(|bucket| bucket.take(now, bytes));
+            self.released.push_back(taken);
+        }
+        while self.inside < self.depth {
+            let Some(taken) = self.released.pop_front() else { break };
             self.device.submit(now, taken.request).expect("it was checked, and there is room");
             self.inside += 1;
             if taken.submitted < now || taken.queue_length as usize >= self.inside {
                 self.delayed.push(taken.request.id, taken.submitted, taken.queue_length);
             }
         }
-        let first = self.waiting.front().filter(|_| self.inside < self.depth);
-        self.release = first.map(|first| self.ready(now, &first.request));
+        self.release = self.waiting.front().map(|first| self.ready(now, &first.request));
     }
 }
 
@@ -123,10 +119,10 @@ impl Device for Limit {
             let Buckets { requests, bytes } = &mut self.buckets;
             requests.iter_mut().chain(bytes).for_each(|bucket| *bucket = bucket.beginning(now));
         }
-        let others = self.inside + self.waiting.len() + self.passing.len();
+        let others = self.inside + self.waiting.len() + self.released.len();
         let taken =
             Taken { request, submitted: now, queue_length: u32::try_from(others).unwrap_or(u32::MAX) };
-        let line = if self.of.holds(request.op) { &mut self.waiting } else { &mut self.passing };
+        let line = if self.of.holds(request.op) { &mut self.waiting } else { &mut self.released };
         line.push_back(taken);
         self.issue(now);
         Ok(())
@@ -134,7 +130,7 @@ impl Device for Limit {
 
     /// Requests go on in order of arrival, whatever their class.
     fn reclassify(&mut self, now: Instant, change: &Reclassification) -> Option<Criticality> {
-        let own = self.waiting.iter_mut().chain(&mut self.passing);
+        let own = self.waiting.iter_mut().chain(&mut self.released);
         match own.map(|taken| &mut taken.request).find(|request| request.id == change.id) {
             Some(request) => request.reclassify(change.criticality),
             None => self.device.reclassify(now, change),
@@ -183,7 +179,7 @@ impl Device for Limit {
             depth: self.depth,
             inside: self.inside,
             waiting: self.waiting.clone(),
-            passing: self.passing.clone(),
+            released: self.released.clone(),
             release: self.release,
             delayed: self.delayed.clone(),
             scratch: Vec::new(),
@@ -203,7 +199,7 @@ impl Device for Limit {
                 target.depth = self.depth;
                 target.inside = self.inside;
                 target.waiting.clone_from(&self.waiting);
-                target.passing.clone_from(&self.passing);
+                target.released.clone_from(&self.released);
                 target.release = self.release;
                 target.delayed.copy_from(&self.delayed);
             }
@@ -242,5 +238,29 @@ mod tests {
             .collect();
         let expected: Vec<_> = (0..3).map(|id| (RequestId(id), Duration::from_ms(10 * (id + 1)))).collect();
         assert_eq!(waits, expected);
+    }
+
+    #[test]
+    fn limit_that_holds_nothing_leaves_the_order_of_arrival() {
+        // A disk that takes one request at a time. The bucket has room for all writes, so reads do not go before them.
+        let buckets = |burst: u64| Buckets {
+            requests: vec![TokenBucket::of_requests("1/s".parse().unwrap(), burst)],
+            bytes: Vec::new(),
+        };
+        let order = |burst: u64| {
+            let device = catalog::find("hp-c2247a").unwrap().build(seeklab_core::Seed(1), "disk0").unwrap();
+            assert_eq!(device.capabilities().queue_depth, 1);
+            let mut limit = Limit::new(device, Limited::Writes, buckets(burst));
+            for id in 0..6 {
+                let op = if id % 2 == 0 { Operation::Write } else { Operation::Read };
+                limit.submit(Instant::ZERO, Request::new(id, op, 1_000 * id, 8)).unwrap();
+            }
+            let mut completions = Vec::new();
+            limit.poll(Instant::ZERO + Duration::from_s(60), &mut completions);
+            completions.iter().map(|completion| completion.request.id.0).collect::<Vec<_>>()
+        };
+        assert_eq!(order(3), [0, 1, 2, 3, 4, 5]);
+        // The second and the third write wait a second each for their tokens, and the reads go past them.
+        assert_eq!(order(1), [0, 1, 3, 5, 2, 4]);
     }
 }
