@@ -2,7 +2,7 @@
 """Compare estimates with simulations and write the tables of validation/estimate.
 
     scripts/estimate-validation.py [--binary target/release/seeklab] [--requests N]
-        [--only laws,loads,writes,mixes,thinking,traces,predictions,until,coverage] [--device D]
+        [--only laws,loads,writes,mixes,thinking,closed,traces,predictions,until,coverage] [--device D]
 
 laws.csv    service times of closed simulations beside those of the law: reads, and reads with 40 and 50 % writes on disks that write
             through
@@ -17,6 +17,7 @@ until.csv   growth by --until beside a bisection over simulations; of Poisson lo
 coverage.csv  how often the intervals of --until have the growth of a load that is known better than from their sample: bursts
             drawn with other seeds beside a bisection over long simulations, and halves of traces beside each other
 thinking.csv  response times of populations with think time
+closed.csv  response times of traces that populations without think time replay
 errors.csv  largest errors by method, origin of the law and utilisation, from the tables of laws, loads, writes, mixes, traces and
             populations; they contain the random variation of the simulations
 
@@ -62,10 +63,14 @@ LAYERS = {
 }
 LAYERS.update({f"byte limit over {disk}": f"kind = 'limit'\n[[bytes]]\nrate = '{rate}'\nburst = '{burst}'\n[device]\nbase = '{disk}'\n"
                for disk, rate, burst in [("cheetah-36es", "2MB/s", "300kB"), ("constant", "2MB/s", "64KiB")]})
+LAYERS.update({f"write limit over hp-c2247a, burst of {burst}": f"kind = 'limit'\nof = 'writes'\n[[requests]]\nrate = '{rate}/s'\n"
+               f"burst = {burst}\n[device]\nbase = 'hp-c2247a'\n" for rate, burst in [(30, 5), (20, 10)]})
 READS = "random,size=8KiB,read=100%"
 # Layers whose loads have several lengths.
 READS_OF = dict.fromkeys([name for name in LAYERS if name.startswith("byte limit")], "random,size=8KiB:60+64KiB:40,read=100%")
 MIX = "random,size=8KiB,read=50%"
+READS_OF |= dict.fromkeys([name for name in LAYERS if name.startswith("write limit")], MIX)
+LOAD_NAMES = {READS: "reads of 8 KiB", MIX: "half reads of 8 KiB"}
 MIX_DISKS = ["cheetah-36es", "ibm18es", "nearline-7200"]
 DELAYS = [("delays of the reply", "delay,add=20ms,probability=1%"), ("delays of the device", "delay,add=20ms,probability=1%,holds=device"),
           ("long delays of the reply", "delay,add=50ms,probability=2%")]
@@ -78,6 +83,8 @@ MIX_LOADS = [10, 30, 50, 70, 80, 90]
 ONLY_DEVICES = []
 TRACE_DISKS = ["cheetah-36es", "atlas10k", "nearline-7200"]
 REORDERING_DISKS = ["nearline-7200"]
+CLOSED_DEVICES = ["constant", "hp-c2247a", "cheetah-36es", "atlas10k", "nearline-7200"]
+CLOSED_REQUESTS = 20_000
 UNTIL_POISSON = [
     (["exponential"], 40, [("response_mean_ms", 40), ("response_p99_ms", 150)]),
     (["cheetah-36es"], 40, [("response_mean_ms", 20), ("response_p99_ms", 40), ("response_p99_ms", 20)]),
@@ -109,7 +116,8 @@ class Seeklab:
         """The growth of a load, `None` if no load meets the bound or none reaches it."""
         run = subprocess.run([self.binary, "estimate", device, "-w", line, *options, "--until", bound, "--json"],
                              capture_output=True, text=True)
-        return json.loads(run.stdout)["devices"][0]["until"] if run.stdout else None
+        until = json.loads(run.stdout)["devices"][0]["until"] if run.stdout else None
+        return until if until and until["growth"] is not None else None
 
 
 def pct(found, reference):
@@ -219,7 +227,7 @@ def loads(seeklab, requests):
             line = f"{reads},poisson={rate}/s"
             estimated = seeklab.json("estimate", *device, "-w", line)
             simulated = simulated_over_seeds(seeklab, device, line, count)
-            load = {"load": "reads of 8 KiB" if reads == READS else "reads of 8 and 64 KiB", "load_pct": share}
+            load = {"load": LOAD_NAMES.get(reads, "reads of 8 and 64 KiB"), "load_pct": share}
             rows.append(compared(name, load, estimated, simulated, count) | compared_p99(estimated, simulated)
                         | {"simulated_p99_se_pct": round(simulated["p99_se_pct"], 3)})
             print(*rows[-1].values(), sep=", ", flush=True)
@@ -450,6 +458,24 @@ def traces(seeklab, _requests):
     merge("traces.csv", rows)
 
 
+def closed_replays(seeklab, _requests):
+    """Traces that a population replays; a closed replay has the addresses and lengths of the trace, and no arrivals."""
+    rows = []
+    shared = pathlib.Path(os.environ.get("SEEKLAB_SHARED", ROOT.parent / "shared")) / "traces"
+    more = [("arc-oltp", str(shared / "arc-oltp/OLTP.lis.zst"), ["--beyond", "wrap"])]
+    for name, line, options in trace_loads() + more:
+        for device in [device for device in CLOSED_DEVICES if not ONLY_DEVICES or device in ONLY_DEVICES]:
+            for population in [2, 8]:
+                arguments = [device, "-w", line, *options, "--requests", str(CLOSED_REQUESTS), "--closed", str(population)]
+                estimated = seeklab.json("estimate", *arguments)
+                simulated = seeklab.json("simulate", *arguments)
+                row = row_of(device, f"{name}, population {population}", "", estimated, simulated)
+                # The run has no law.
+                rows.append(row | {"origin": "sampled"})
+                print(*rows[-1].values(), sep=", ", flush=True)
+    merge("closed.csv", rows)
+
+
 def run_of(seeklab, arguments, folder):
     """Arrivals of a simulation in seconds, and its services in order of completion: request, waiting, seconds."""
     path = folder / "run.csv"
@@ -666,7 +692,7 @@ def errors():
             if row.get(f"error_{figure}_pct"):
                 group[figure].append(abs(float(row[f"error_{figure}_pct"])))
 
-    for name in ["loads.csv", "writes.csv", "mixes.csv", "traces.csv", "laws.csv", "thinking.csv"]:
+    for name in ["loads.csv", "writes.csv", "mixes.csv", "traces.csv", "laws.csv", "thinking.csv", "closed.csv"]:
         if not (FOLDER / name).exists():
             continue
         for row in csv.DictReader(open(FOLDER / name)):
@@ -686,12 +712,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--binary", default=str(ROOT / "target/release/seeklab"))
     parser.add_argument("--requests", type=int, default=100_000)
-    parser.add_argument("--only", default="laws,loads,writes,mixes,thinking,traces,predictions,until,coverage")
+    parser.add_argument("--only", default="laws,loads,writes,mixes,thinking,closed,traces,predictions,until,coverage")
     parser.add_argument("--device", action="append", default=[], help="a device; rows of others stay")
     options = parser.parse_args()
     ONLY_DEVICES.extend(options.device)
     seeklab = Seeklab(options.binary)
-    parts = {"laws": laws, "loads": loads, "writes": writes, "mixes": mixes, "thinking": thinking, "traces": traces, "predictions": predictions,
+    parts = {"laws": laws, "loads": loads, "writes": writes, "mixes": mixes, "thinking": thinking, "closed": closed_replays, "traces": traces, "predictions": predictions,
              "until": until, "coverage": coverage}
     for part in options.only.split(","):
         parts[part](seeklab, options.requests)

@@ -140,6 +140,7 @@ impl Method {
             AssumptionKind::PoissonArrivals => !matches!(
                 self,
                 Self::Closed
+                    | Self::ClosedReplay
                     | Self::FinitePopulation
                     | Self::ConstantThinkTimes
                     | Self::MeanValueAnalysis
@@ -173,7 +174,8 @@ impl Method {
             | AssumptionKind::OperationsOfTheLaw
             | AssumptionKind::WritesOfTheLaw
             | AssumptionKind::NoFaults
-            | AssumptionKind::LimitsInSteadyState => true,
+            // A closed replay is a run of the requests themselves and has no law.
+            | AssumptionKind::LimitsInSteadyState => !matches!(self, Self::ClosedReplay),
         }
     }
 }

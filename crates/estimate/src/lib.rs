@@ -15,6 +15,7 @@
 
 pub mod assumptions;
 mod closed;
+mod closed_replay;
 mod error;
 mod growth;
 pub mod job_slot;
@@ -31,13 +32,14 @@ mod resampling;
 mod sampling;
 
 pub use closed::{closed, closed_with_constant_think_times, response_min_s};
+pub use closed_replay::closed_replay;
 pub use error::EstimateError;
 pub use growth::growth_until;
 pub use method::{ClassMeans, Estimate, Method, Quantiles, SHARES};
 pub use moments::ServiceMoments;
 pub use network::{NetworkEstimate, NetworkStation, closed_network};
 pub use one_server::{is_one_server, open_batches, open_priorities};
-pub use open::{limit_queue_mean_s, open_poisson, with_write_buffer};
+pub use open::{HELD_SHARE_MAX, held, open_poisson, with_write_buffer};
 pub use recorded::{RecordedLoad, depends_on_queue, recorded, recorded_moments, recorded_responses_s};
 pub use recorded_service::{RecordedService, services_in_queue};
 pub use resampling::{GrowthError, ResponseFigure, growth_error};

@@ -22,6 +22,8 @@ pub enum Method {
     BirthDeath,
     /// A population without think time.
     Closed,
+    /// A closed replay of recorded requests.
+    ClosedReplay,
     /// A closed network of several devices.
     MeanValueAnalysis,
     /// A finite population with think time.
@@ -49,6 +51,7 @@ impl Method {
             Self::LimitedQueue => "limited_queue",
             Self::BirthDeath => "birth_death",
             Self::Closed => "closed",
+            Self::ClosedReplay => "closed_replay",
             Self::MeanValueAnalysis => "mean_value_analysis",
             Self::FinitePopulation => "finite_population",
             Self::ConstantThinkTimes => "constant_think_times",

@@ -23,8 +23,9 @@ use crate::error::EstimateError;
 use crate::method::{Estimate, Method, Quantiles, SHARES};
 use crate::moments::ServiceMoments;
 use crate::queueing::{
-    DepartureChain, QueueDependentService, Steady, buffered_saturation_per_s, buffered_writes,
-    departure_chain, drawn_held_mean_s, limited_queue, mg1_response_times, reordered_response_times,
+    DepartureChain, Held, QueueDependentService, Steady, Unlimited, buffered_saturation_per_s,
+    buffered_writes, departure_chain, drawn_held, limited_queue, mg1_response_times,
+    reordered_response_times,
 };
 
 /// States of birth and death at most.
@@ -50,9 +51,9 @@ pub fn open_poisson(arrivals_per_s: f64, law: &ServiceLaw) -> Result<Estimate, E
     }
     let mut estimate = served(arrivals_per_s, law)?;
     estimate.saturation_per_s = saturation_per_s.is_finite().then_some(saturation_per_s);
-    let held_s: f64 = law.limits.iter().map(|limit| limit_queue_mean_s(arrivals_per_s, limit)).sum();
-    if held_s > HELD_SHARE * estimate.steady.response_mean_s
-        && let Some(limited) = limited(arrivals_per_s, law)?
+    let Held { mean_s: held_s, share } = held(arrivals_per_s, law);
+    if share > HELD_SHARE_MAX
+        && let Some(limited) = limited(arrivals_per_s, law, &estimate)?
     {
         return Ok(Estimate { saturation_per_s: estimate.saturation_per_s, ..limited });
     }
@@ -62,26 +63,42 @@ pub fn open_poisson(arrivals_per_s: f64, law: &ServiceLaw) -> Result<Estimate, E
         estimate.steady.queue_time_mean_s = queue_time_mean_s + held_s;
         estimate.steady.response_mean_s = response_mean_s + held_s;
         estimate.steady.outstanding_mean = arrivals_per_s * (response_mean_s + held_s);
-        if held_s > HELD_SHARE * response_mean_s {
+        if share > HELD_SHARE_MAX {
             estimate.quantiles_s = None;
         }
     }
     Ok(estimate)
 }
 
-/// Time held by a limit, in mean response times, from which on the distribution at the device says too little.
-const HELD_SHARE: f64 = 0.01;
+/// Share of the requests that limits hold, up to which the percentiles are those of the device: a hundredth of the requests that
+/// exceed the highest percentile. The mean says too little: a burst that is seldom used up holds few requests, and these for long.
+pub const HELD_SHARE_MAX: f64 = 0.01 * (1.0 - SHARES[SHARES.len() - 1]);
+
+/// Requests of Poisson arrivals that the limits of a law hold, as if each limit were alone.
+pub fn held(arrivals_per_s: f64, law: &ServiceLaw) -> Held {
+    let of = law.limits.iter().map(|limit| held_by(arrivals_per_s, limit));
+    of.fold(Held { mean_s: 0.0, share: 0.0 }, |sum, one| Held {
+        mean_s: sum.mean_s + one.mean_s,
+        share: (sum.share + one.share).min(1.0),
+    })
+}
 
 /// The estimate of one server in order of arrival behind limits that count the same requests; `None` of other laws.
-fn limited(arrivals_per_s: f64, law: &ServiceLaw) -> Result<Option<Estimate>, EstimateError> {
+fn limited(
+    arrivals_per_s: f64,
+    law: &ServiceLaw,
+    served: &Estimate,
+) -> Result<Option<Estimate>, EstimateError> {
     let first = &law.points[0].service;
     let is_in_order = law.servers <= 1.0 && law.in_order && law.points.len() == 1;
     let count_the_same = law.limits.windows(2).all(|pair| pair[0].share == pair[1].share);
     if !is_in_order || !count_the_same || law.buffered_writes.is_some() {
         return Ok(None);
     }
+    let Some(quantiles_s) = served.quantiles_s else { return Ok(None) };
+    let unlimited = Unlimited { mean_s: served.steady.response_mean_s, quantiles_s };
     let after_idle = law.after_idle.as_ref().unwrap_or(first);
-    let found = limited_queue(arrivals_per_s, &law.limits, first, after_idle)?;
+    let found = limited_queue(arrivals_per_s, &law.limits, first, after_idle, &unlimited)?;
     Ok(Some(Estimate {
         quantiles_s: Some(found.quantiles_s),
         ..Estimate::of_means(Method::LimitedQueue, found.service, found.steady)
@@ -291,21 +308,21 @@ fn nearest_response(law: &ServiceLaw, outstanding: f64) -> Option<&ServiceTimes>
     nearest.response.as_ref()
 }
 
-/// Mean time that a token bucket holds requests of Poisson arrivals.
+/// Requests of Poisson arrivals that a token bucket holds.
 ///
 /// The tokens missing are the virtual queue time of M/G/1 with the time of a request's tokens as service. A request waits for
 /// what exceeds the burst less its own tokens. The tail of that queue time is taken as exponential with Cramér's exponent, the
 /// positive root of `λ (E e^{θ d} − 1) = θ` with the time d of the tokens of a request. Of a limit whose tokens return in
-/// portions, it is the mean of drawn requests. The mean is over all requests, those that do not count included.
-pub fn limit_queue_mean_s(arrivals_per_s: f64, limit: &RateLimit) -> f64 {
+/// portions, both figures are those of drawn requests. They are over all requests, those that do not count included.
+pub(crate) fn held_by(arrivals_per_s: f64, limit: &RateLimit) -> Held {
     let token_s = 1.0 / (limit.requests_per_s * limit.share);
     let held_per_s = arrivals_per_s * limit.share;
     let utilisation = held_per_s * token_s;
     if utilisation >= 1.0 {
-        return f64::INFINITY;
+        return Held { mean_s: f64::INFINITY, share: 1.0 };
     }
     if limit.interval_s > 0.0 {
-        return drawn_held_mean_s(arrivals_per_s, limit);
+        return drawn_held(arrivals_per_s, limit);
     }
     let over = |of: &dyn Fn(f64) -> f64| {
         limit.tokens.iter().map(|taken| taken.share * of(taken.tokens)).sum::<f64>()
@@ -323,7 +340,9 @@ pub fn limit_queue_mean_s(arrivals_per_s: f64, limit: &RateLimit) -> f64 {
         if excess(middle) < 0.0 { low = middle } else { high = middle }
     }
     let burst = limit.burst_requests * limit.share;
-    limit.share * mean_s * over(&|tokens| (-high * (burst - tokens).max(0.0) * token_s).exp())
+    let held_s = limit.share * mean_s * over(&|tokens| (-high * (burst - tokens).max(0.0) * token_s).exp());
+    // Of an exponential tail, the time beyond the burst is 1/θ on average.
+    Held { mean_s: held_s, share: (high * held_s).min(1.0) }
 }
 
 #[cfg(test)]
@@ -408,8 +427,10 @@ mod tests {
         // Half of 60 requests per second take one of 40 tokens, up to two at once: as 30 requests per second behind that limit.
         let of_half = RateLimit::of_requests(80.0, 4.0, 0.5);
         let of_all = RateLimit::of_requests(40.0, 2.0, 1.0);
-        close(limit_queue_mean_s(60.0, &of_half), 0.5 * limit_queue_mean_s(30.0, &of_all), 1e-9);
-        close(limit_queue_mean_s(60.0, &of_half), drawn_held_mean_s(60.0, &of_half), 0.05);
+        let (found, drawn) = (held_by(60.0, &of_half), drawn_held(60.0, &of_half));
+        close(found.mean_s, 0.5 * held_by(30.0, &of_all).mean_s, 1e-9);
+        close(found.mean_s, drawn.mean_s, 0.05);
+        close(found.share, drawn.share, 0.3);
     }
 
     #[test]
@@ -428,7 +449,16 @@ mod tests {
         assert!(held.steady.response_mean_s < queue + device);
         assert_eq!(held.method, Method::LimitedQueue);
         assert!(held.quantiles_s.is_some_and(|quantiles_s| quantiles_s[3] > 0.08), "{held:?}");
+        // A hundredth of a thousandth of the requests is held: the tail says so, the mean does not.
+        law.limits[0].burst_requests = 20.0;
+        let seldom = open_poisson(80.0, &law).unwrap();
+        assert_eq!(seldom.method, Method::LimitedQueue);
+        close(seldom.steady.response_mean_s, device, 0.01);
+        // Of a law without a recursion, the percentiles are unknown then.
+        let two = ServiceLaw { limits: law.limits.clone(), ..servers(2) };
+        assert!(open_poisson(80.0, &two).unwrap().quantiles_s.is_none());
         law.limits[0].burst_requests = 10_000.0;
+        assert_eq!(open_poisson(80.0, &law).unwrap().method, Method::Mg1);
         close(open_poisson(80.0, &law).unwrap().steady.response_mean_s, device, 1e-9);
     }
 }

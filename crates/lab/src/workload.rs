@@ -315,7 +315,7 @@ pub fn from_spec(
             ("--format", options.format.is_some(), "it reads no trace"),
             ("--format-option", !options.settings.is_empty(), "it reads no trace"),
             (
-                "--open, --closed, --scaled, --think and --follow",
+                options.arrivals.map_or("", option_of),
                 options.arrivals.is_some(),
                 "its processes define the arrivals",
             ),
@@ -364,6 +364,17 @@ fn requests_of(
     };
     let void = gap.map(|gap| format!("{gap}, so requests may be missing and the figures are void"));
     Ok((WorkloadSpec::Replay(replay), void))
+}
+
+/// The option that gives these arrivals.
+const fn option_of(arrivals: ArrivalMode) -> &'static str {
+    match arrivals {
+        ArrivalMode::Open => "--open",
+        ArrivalMode::Closed(_) => "--closed",
+        ArrivalMode::Scaled(_) => "--scaled",
+        ArrivalMode::Think => "--think",
+        ArrivalMode::Follow(_) => "--follow",
+    }
 }
 
 /// A closed population; think times of a closed workload are kept.

@@ -100,7 +100,7 @@ impl Arguments {
         let delivery =
             Delivery::of(session, printed).file(options.report.as_deref(), || render_page_html(&result.page));
         let delivered = delivery.finish();
-        match result.saturated {
+        match result.missed {
             None => delivered,
             Some(failure) => delivered.and(Err(failure)),
         }

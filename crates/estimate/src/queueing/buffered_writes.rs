@@ -33,6 +33,7 @@ use seeklab_devices::service_law::{BufferedWrites, ServiceTimes, WriteBuffer};
 use crate::error::{EstimateError, check_positive};
 use crate::method::{Quantiles, SHARES};
 use crate::moments::ServiceMoments;
+use crate::queueing::control::slope;
 use crate::queueing::{Lindley, ServedArrival, Steady, mg1};
 
 /// Requests of the recursion.
@@ -359,16 +360,11 @@ impl Sums {
         let mean_s = totals(&of);
         let Some(exact_s) = self.control_mean_s else { return mean_s };
         let control_s = totals(&|batch| batch.control);
-        let (mut products, mut squares) = (0.0, 0.0);
-        for batch in &self.batches {
+        let batches = self.batches.iter().filter_map(|batch| {
             let ((sum, count), (control_sum, control_count)) = (of(batch), batch.control);
-            if count > 0.0 && control_count > 0.0 {
-                let deviation_s = control_sum / control_count - control_s;
-                products += deviation_s * (sum / count - mean_s);
-                squares += deviation_s * deviation_s;
-            }
-        }
-        let slope = if squares > 0.0 { products / squares } else { 0.0 };
+            (count > 0.0 && control_count > 0.0).then(|| (sum / count, control_sum / control_count))
+        });
+        let slope = slope(batches, (mean_s, control_s));
         (mean_s - slope * (control_s - exact_s)).max(0.0)
     }
 

@@ -10,6 +10,9 @@
 //! the queue time of M/G/1, so the drawn V are replaced by the quantiles at their ranks. The time at the server of the device is
 //! that of the recursion [Lindley 1952]. The draws are the same at every rate.
 //!
+//! The same draws without limits are M/G/1, whose mean and percentiles are known. Their differences from those correct the mean and
+//! the percentiles (control variates [Law & Kelton 2000, section 11.4]), so limits that hardly hold leave the figures of M/G/1.
+//!
 //! Tokens that return in portions are missing until an interval ends. The first one begins with the first request that meets a full
 //! bucket, as in `seeklab_devices::limit`. V has no known distribution then, so the drawn times stay.
 //!
@@ -20,6 +23,9 @@
 //! # Scope and limits
 //! 262,144 requests. With several buckets, or portions, the held times are those drawn, whose random variation grows near the rate of
 //! a limit.
+//!
+//! # References
+//! - [Law & Kelton 2000] A. M. Law, W. D. Kelton, *Simulation Modeling and Analysis*, 3rd edition, McGraw-Hill, 2000.
 
 use seeklab_core::Seed;
 use seeklab_devices::service_law::{RateLimit, ServiceTimes, TokenShare};
@@ -27,6 +33,7 @@ use seeklab_devices::service_law::{RateLimit, ServiceTimes, TokenShare};
 use crate::error::{EstimateError, check_positive};
 use crate::method::{Quantiles, SHARES};
 use crate::moments::ServiceMoments;
+use crate::queueing::control::slope;
 use crate::queueing::{Steady, mg1_queue_times};
 
 /// Requests of the recursion.
@@ -34,6 +41,18 @@ const REQUESTS: usize = 1 << 18;
 
 /// Requests at the beginning that do not count: buckets begin full.
 const WARM_UP: usize = REQUESTS / 16;
+
+/// Batches of the counted requests, from which the weights of the control variates follow.
+const BATCHES: usize = 32;
+
+/// Response times of a server without limits, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Unlimited {
+    /// Mean.
+    pub mean_s: f64,
+    /// Times that shares of the requests do not exceed.
+    pub quantiles_s: Quantiles,
+}
 
 /// Steady state of a server behind limits.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -129,6 +148,8 @@ impl Bucket {
 /// A drawn request.
 #[derive(Debug, Clone, Copy)]
 struct Drawn {
+    /// Place in order of arrival.
+    number: usize,
     release_s: f64,
     /// Time for which it was held.
     held_s: f64,
@@ -139,7 +160,7 @@ struct Drawn {
 }
 
 /// Steady state of Poisson arrivals at a server behind limits that count the same `share` of the requests. `after_idle` are
-/// the service times of requests that arrive at an idle server.
+/// the service times of requests that arrive at an idle server, and `unlimited` the response times of the server alone.
 ///
 /// # Errors
 /// No arrivals. Arrivals above the rate of a limit or of the server have no steady state; the caller refuses them.
@@ -148,31 +169,41 @@ pub fn limited_queue(
     limits: &[RateLimit],
     service: &ServiceTimes,
     after_idle: &ServiceTimes,
+    unlimited: &Unlimited,
 ) -> Result<LimitedSteady, EstimateError> {
     check_positive("arrivals_per_s", arrivals_per_s)?;
     let mut requests = drawn(arrivals_per_s, limits);
+    let mut server = Server { service, after_idle, free_s: 0.0 };
+    // Arrivals are in order, so the server alone takes them as they come.
+    let alone_s: Vec<f64> = requests
+        .iter()
+        .map(|request| {
+            let arrival_s = request.release_s - request.held_s;
+            server.serve(arrival_s, request.service);
+            server.free_s - arrival_s
+        })
+        .collect();
     if let [limit] = limits
         && limit.interval_s <= 0.0
     {
         hold_as_expected(&mut requests, arrivals_per_s * limit.share, &Bucket::new(limit))?;
     }
     requests.sort_by(|one, other| one.release_s.total_cmp(&other.release_s));
-    let (mut free_s, mut busy_s, mut square_s2) = (0.0_f64, 0.0, 0.0);
-    let mut times_s = Vec::with_capacity(REQUESTS);
-    for (number, request) in requests.into_iter().enumerate() {
-        let times = if request.release_s >= free_s { after_idle } else { service };
-        let service_s = times.quantile_s(request.service);
-        free_s = free_s.max(request.release_s) + service_s;
-        if number >= WARM_UP {
-            times_s.push(free_s - request.release_s + request.held_s);
+    let mut server = Server { service, after_idle, free_s: 0.0 };
+    let (mut busy_s, mut square_s2) = (0.0, 0.0);
+    let mut times_s = vec![0.0; requests.len()];
+    for request in requests {
+        let service_s = server.serve(request.release_s, request.service);
+        times_s[request.number] = server.free_s - request.release_s + request.held_s;
+        if request.number >= WARM_UP {
             busy_s += service_s;
             square_s2 += service_s * service_s;
         }
     }
-    let count = times_s.len() as f64;
-    let response_mean_s = times_s.iter().sum::<f64>() / count;
+    let counted = Controlled { times_s: &times_s[WARM_UP..], controls_s: &alone_s[WARM_UP..] };
+    let count = counted.times_s.len() as f64;
     let mean_s = busy_s / count;
-    times_s.sort_unstable_by(f64::total_cmp);
+    let response_mean_s = counted.figure(mean_of, unlimited.mean_s).max(mean_s);
     let steady = Steady {
         throughput_per_s: arrivals_per_s,
         utilisation: (arrivals_per_s * mean_s).min(1.0),
@@ -183,8 +214,62 @@ pub fn limited_queue(
     Ok(LimitedSteady {
         steady,
         service: ServiceMoments { mean_s, variance_s2: (square_s2 / count - mean_s * mean_s).max(0.0) },
-        quantiles_s: SHARES.map(|share| times_s[((share * count) as usize).min(times_s.len() - 1)]),
+        quantiles_s: counted.quantiles_s(&unlimited.quantiles_s),
     })
+}
+
+/// A server in order of arrival.
+struct Server<'a> {
+    service: &'a ServiceTimes,
+    after_idle: &'a ServiceTimes,
+    /// End of the last service.
+    free_s: f64,
+}
+
+impl Server<'_> {
+    /// Serves a request that comes then, and returns the time that its service takes.
+    fn serve(&mut self, now_s: f64, draw: f64) -> f64 {
+        let times = if now_s >= self.free_s { self.after_idle } else { self.service };
+        let service_s = times.quantile_s(draw);
+        self.free_s = self.free_s.max(now_s) + service_s;
+        service_s
+    }
+}
+
+/// Response times, and those of the same requests under a load whose figures are known.
+struct Controlled<'a> {
+    times_s: &'a [f64],
+    controls_s: &'a [f64],
+}
+
+impl Controlled<'_> {
+    /// A figure of the times, corrected by the deviation of the control from its exact figure.
+    fn figure(&self, of: impl Fn(&[f64]) -> f64, exact_s: f64) -> f64 {
+        let whole = (of(self.times_s), of(self.controls_s));
+        let length = self.times_s.len() / BATCHES;
+        let batches = self.times_s.chunks_exact(length).zip(self.controls_s.chunks_exact(length));
+        let slope = slope(batches.map(|(times_s, controls_s)| (of(times_s), of(controls_s))), whole);
+        // The time at the server is one part of the time behind limits, which can only make it shorter.
+        whole.0 - slope.clamp(0.0, 1.0) * (whole.1 - exact_s)
+    }
+
+    fn quantiles_s(&self, exact_s: &Quantiles) -> Quantiles {
+        let mut least_s = 0.0_f64;
+        std::array::from_fn(|index| {
+            let of = |times_s: &[f64]| quantile_of(times_s, SHARES[index]);
+            least_s = least_s.max(self.figure(of, exact_s[index]));
+            least_s
+        })
+    }
+}
+
+fn mean_of(times_s: &[f64]) -> f64 {
+    times_s.iter().sum::<f64>() / times_s.len() as f64
+}
+
+fn quantile_of(times_s: &[f64], share: f64) -> f64 {
+    let place = ((share * times_s.len() as f64) as usize).min(times_s.len() - 1);
+    *times_s.to_vec().select_nth_unstable_by(place, f64::total_cmp).1
 }
 
 /// Draws requests and holds them.
@@ -195,11 +280,11 @@ fn drawn(arrivals_per_s: f64, limits: &[RateLimit]) -> Vec<Drawn> {
     let mut lengths = Seed(0).stream("estimate.limited_queue.tokens");
     let (mut now_s, mut last_release_s) = (0.0_f64, 0.0_f64);
     (0..REQUESTS)
-        .map(|_| {
+        .map(|number| {
             let [interarrival, counts, service] = std::array::from_fn(|_| stream.unit());
             now_s -= (1.0 - interarrival).ln() / arrivals_per_s;
             if counts >= share {
-                return Drawn { release_s: now_s, held_s: 0.0, queue_and_tokens_s: None, service };
+                return Drawn { number, release_s: now_s, held_s: 0.0, queue_and_tokens_s: None, service };
             }
             let first_s = now_s.max(last_release_s);
             let length = lengths.unit();
@@ -212,15 +297,29 @@ fn drawn(arrivals_per_s: f64, limits: &[RateLimit]) -> Vec<Drawn> {
             for bucket in &mut buckets {
                 bucket.take(last_release_s, bucket.tokens_s(length));
             }
-            Drawn { release_s: last_release_s, held_s: last_release_s - now_s, queue_and_tokens_s, service }
+            let held_s = last_release_s - now_s;
+            Drawn { number, release_s: last_release_s, held_s, queue_and_tokens_s, service }
         })
         .collect()
 }
 
-/// Mean time for which a limit holds Poisson arrivals, over all drawn requests.
-pub fn drawn_held_mean_s(arrivals_per_s: f64, limit: &RateLimit) -> f64 {
+/// Requests of Poisson arrivals that a limit holds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Held {
+    /// Mean time for which it holds them, in seconds, over all requests.
+    pub mean_s: f64,
+    /// Share of all requests that it holds at all.
+    pub share: f64,
+}
+
+/// Requests that a limit holds, over all drawn requests.
+pub fn drawn_held(arrivals_per_s: f64, limit: &RateLimit) -> Held {
     let requests = &drawn(arrivals_per_s, std::slice::from_ref(limit))[WARM_UP..];
-    requests.iter().map(|request| request.held_s).sum::<f64>() / requests.len() as f64
+    let count = requests.len() as f64;
+    Held {
+        mean_s: requests.iter().map(|request| request.held_s).sum::<f64>() / count,
+        share: requests.iter().filter(|request| request.held_s > 0.0).count() as f64 / count,
+    }
 }
 
 /// Points at which the times of the tokens are taken as those of services.
@@ -256,6 +355,14 @@ mod tests {
     use super::*;
     use crate::queueing::mg1_response_times;
 
+    /// The steady state behind limits of a server without effects of idle times.
+    fn limited(arrivals_per_s: f64, limits: &[RateLimit], service: &ServiceTimes) -> LimitedSteady {
+        let (steady, times) = mg1_response_times(arrivals_per_s, service).unwrap();
+        let quantiles_s = SHARES.map(|share| times.quantile_s(share));
+        let unlimited = Unlimited { mean_s: steady.response_mean_s, quantiles_s };
+        limited_queue(arrivals_per_s, limits, service, service, &unlimited).unwrap()
+    }
+
     fn near(found: f64, expected: f64, tolerance: f64) {
         assert!((found / expected - 1.0).abs() < tolerance, "{found} {expected}");
     }
@@ -266,7 +373,7 @@ mod tests {
         let (token, none) = (ServiceTimes::constant(0.01), ServiceTimes::constant(1e-9));
         let limit = RateLimit::of_requests(100.0, 1.0, 1.0);
         for arrivals_per_s in [50.0, 80.0] {
-            let found = limited_queue(arrivals_per_s, std::slice::from_ref(&limit), &none, &none).unwrap();
+            let found = limited(arrivals_per_s, std::slice::from_ref(&limit), &none);
             let (steady, times) = mg1_response_times(arrivals_per_s, &token).unwrap();
             near(found.steady.response_mean_s, steady.queue_time_mean_s, 0.02);
             for (share, quantile_s) in SHARES.into_iter().zip(found.quantiles_s).skip(1) {
@@ -308,10 +415,10 @@ mod tests {
         let times = tokens.iter().flat_map(|taken| vec![taken.tokens / 100.0; (taken.share * 10.0) as usize]);
         let times = ServiceTimes::sample(times.collect());
         for arrivals_per_s in [50.0, 90.0] {
-            let found = limited_queue(arrivals_per_s, std::slice::from_ref(&limit), &none, &none).unwrap();
+            let found = limited(arrivals_per_s, std::slice::from_ref(&limit), &none);
             let (steady, _) = mg1_response_times(arrivals_per_s, &times).unwrap();
             near(found.steady.response_mean_s, steady.queue_time_mean_s, 0.01);
-            near(found.steady.response_mean_s, crate::open::limit_queue_mean_s(arrivals_per_s, &limit), 0.01);
+            near(found.steady.response_mean_s, crate::open::held_by(arrivals_per_s, &limit).mean_s, 0.01);
             let queue = mg1_queue_times(arrivals_per_s, &times).unwrap();
             near(found.quantiles_s[3], queue.quantile_s(0.99), 0.01);
         }
@@ -321,10 +428,15 @@ mod tests {
     fn limits_that_never_hold_leave_the_server_alone() {
         let service = ServiceTimes::Exponential { mean_s: 0.01 };
         let limit = RateLimit::of_requests(1e6, 1e9, 1.0);
-        let found = limited_queue(60.0, &[limit], &service, &service).unwrap();
-        let (steady, times) = mg1_response_times(60.0, &service).unwrap();
-        near(found.steady.response_mean_s, steady.response_mean_s, 0.02);
-        near(found.quantiles_s[3], times.quantile_s(0.99), 0.03);
+        for arrivals_per_s in [60.0, 95.0] {
+            let found = limited(arrivals_per_s, std::slice::from_ref(&limit), &service);
+            let (steady, times) = mg1_response_times(arrivals_per_s, &service).unwrap();
+            // The draw is corrected to the last digits, near saturation too.
+            near(found.steady.response_mean_s, steady.response_mean_s, 1e-9);
+            for (share, quantile_s) in SHARES.into_iter().zip(found.quantiles_s) {
+                near(quantile_s, times.quantile_s(share), 1e-9);
+            }
+        }
     }
 
     #[test]
@@ -332,7 +444,7 @@ mod tests {
         // Half of the requests share 60 tokens per second: 50 of 100 arrivals are held, the median one is not.
         let limit = RateLimit::of_requests(120.0, 2.0, 0.5);
         let none = ServiceTimes::constant(1e-6);
-        let found = limited_queue(100.0, &[limit], &none, &none).unwrap();
+        let found = limited(100.0, &[limit], &none);
         assert!(found.quantiles_s[0] < 2e-6 && found.quantiles_s[1] > 0.02, "{found:?}");
     }
 }

@@ -77,7 +77,7 @@ pub(crate) fn check(
     is_saturated: bool,
 ) -> Result<EstimateCheck, Failure> {
     let estimating = Estimating::new(device, workload, seed)?;
-    let (row, _) = row(device, &estimating, None)?;
+    let (row, _) = row(device, &estimating)?;
     let (response, service) = (simulated.response.as_ref(), simulated.service.as_ref());
     let simulated_mean_ms = response.map(|times| times.mean_ms);
     let classes = simulated.by_criticality.as_ref();

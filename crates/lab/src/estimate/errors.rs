@@ -137,12 +137,13 @@ mod tests {
     }
 
     /// Tables of comparisons whose largest errors make up the table of errors.
-    const COMPARISONS: [(&str, Option<&str>); 6] = [
+    const COMPARISONS: [(&str, Option<&str>); 7] = [
         (include_str!("../../../../validation/estimate/loads.csv"), None),
         (include_str!("../../../../validation/estimate/writes.csv"), None),
         (include_str!("../../../../validation/estimate/mixes.csv"), None),
         (include_str!("../../../../validation/estimate/traces.csv"), None),
         (include_str!("../../../../validation/estimate/thinking.csv"), None),
+        (include_str!("../../../../validation/estimate/closed.csv"), None),
         (include_str!("../../../../validation/estimate/laws.csv"), Some("closed")),
     ];
 

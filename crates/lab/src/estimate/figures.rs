@@ -58,7 +58,7 @@ pub struct DeviceEstimate {
 /// Figures of one method.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 pub struct MethodFigures {
-    /// Method of the figures: `mg1`, `mg1_priorities`, `mxg1`, `departure_chain`, `buffered_writes`, `limited_queue`, `birth_death`, `closed`, `mean_value_analysis`,
+    /// Method of the figures: `mg1`, `mg1_priorities`, `mxg1`, `departure_chain`, `buffered_writes`, `limited_queue`, `birth_death`, `closed`, `closed_replay`, `mean_value_analysis`,
     /// `finite_population`, `constant_think_times`, `lindley`, `lindley_reordered` or `allen_cunneen`; null if the device cannot sustain the load.
     pub method: Option<&'static str>,
     /// Mean service time by the law: the time by which a request prolongs a busy period; of several servers, the time of a request
@@ -196,8 +196,11 @@ pub struct ErrorFigures {
 pub struct UntilFigures {
     /// The bound.
     pub bound: String,
-    /// Factor by which the load may grow.
-    pub growth: f64,
+    /// Factor by which the load may grow; null if no load meets the bound, or none reaches it.
+    pub growth: Option<f64>,
+    /// Reason for which there is no growth. Absent if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub growth_unknown_because: Option<String>,
     /// Lower end of the 90 % interval of the factor, 0 if other samples of the load may exceed the bound at any load; null
     /// if the interval is unknown.
     pub growth_min: Option<f64>,
@@ -208,6 +211,8 @@ pub struct UntilFigures {
     pub interval_coverage_pct: Option<f64>,
     /// Arrivals per second after the growth; null of a closed load.
     pub arrivals_per_s: Option<f64>,
+    /// Members of the population after the growth; null of an open load.
+    pub members: Option<u32>,
 }
 
 impl From<&Estimate> for MethodFigures {

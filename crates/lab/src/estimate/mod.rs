@@ -21,6 +21,8 @@ mod page;
 mod population_curve;
 mod until;
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -34,10 +36,10 @@ use seeklab_estimate::assumptions::{
 };
 use seeklab_estimate::queueing::Population;
 use seeklab_estimate::{
-    Estimate, EstimateError, Method, NetworkEstimate, NetworkStation, RecordedLoad, RecordedService, closed,
-    closed_network, closed_with_constant_think_times, depends_on_queue, is_one_server, open_batches,
-    open_poisson, open_priorities, recorded, recorded_moments, response_min_s, services_in_queue,
-    services_one_at_a_time,
+    Estimate, EstimateError, HELD_SHARE_MAX, Method, NetworkEstimate, NetworkStation, RecordedLoad,
+    RecordedService, closed, closed_network, closed_replay, closed_with_constant_think_times,
+    depends_on_queue, held, is_one_server, open_batches, open_poisson, open_priorities, recorded,
+    recorded_moments, response_min_s, services_in_queue, services_one_at_a_time,
 };
 use seeklab_files::check_distinct;
 use seeklab_report::Page;
@@ -99,8 +101,8 @@ pub struct EstimateResult {
     pub figures: EstimateFigures,
     /// The same, with plots.
     pub page: Page,
-    /// The failed check, if a device cannot sustain the load.
-    pub saturated: Option<Failure>,
+    /// The failed check, if a device cannot sustain the load, or none has a load with which the bound is met.
+    pub missed: Option<Failure>,
 }
 
 /// A load that grows by a factor, on a device with its law.
@@ -118,6 +120,8 @@ pub(crate) struct Estimating {
     is_clone: bool,
     /// Services of recorded requests in a run at the recorded rate.
     services: Vec<RecordedService>,
+    /// Closed replays of the requests of a trace by their members, each of which is a run of the device.
+    closed_replays: RefCell<BTreeMap<u32, Estimate>>,
     /// Share of the requests that are writes whose law is that of a full buffer, though arrivals leave the device idle.
     writes_without_law: f64,
 }
@@ -128,7 +132,7 @@ const SATURATION_ERROR: f64 = 0.01;
 /// Estimates the workload on each device.
 ///
 /// # Errors
-/// If a device or the workload does not fit, a trace cannot be read or has no times, or no load meets the bound.
+/// If a device or the workload does not fit, a trace cannot be read or has no times, or a bound of a figure that no method gives.
 pub fn estimate(session: &Session, options: &EstimateOptions) -> Result<EstimateResult, Failure> {
     let devices: Vec<Resolved> =
         options.devices.iter().map(|name| resolve(name, &options.setup)).collect::<Result<_, _>>()?;
@@ -143,16 +147,22 @@ pub fn estimate(session: &Session, options: &EstimateOptions) -> Result<Estimate
     for device in &devices {
         session.check()?;
         let estimating = Estimating::new(device, &workload, options.seed)?;
-        let (row, failure) = match row(device, &estimating, options.until) {
-            // The other devices may meet the bound.
-            Err(failure) if options.until.is_some() && devices.len() > 1 => {
-                let (mut row, overload) = row(device, &estimating, None)?;
-                row.notes.push(failure.to_string());
-                unmet.push(failure);
-                (row, overload)
+        let (mut row, failure) = row(device, &estimating)?;
+        if let Some(bound) = options.until {
+            match estimating.until_or_unmet(bound) {
+                Ok(until) => {
+                    row.notes.extend(until.figures.growth_unknown_because.clone());
+                    row.until = Some(until.figures);
+                    unmet.extend(until.unmet.map(|failure| failure.context(device.label())));
+                }
+                // The other devices may have the figure.
+                Err(failure) if devices.len() > 1 => {
+                    row.notes.push(failure.to_string());
+                    unmet.push(failure.context(device.label()));
+                }
+                Err(failure) => return Err(failure.context(device.label())),
             }
-            result => result?,
-        };
+        }
         curves.push(page::Curve::of(&estimating, &row, options.report.is_some()));
         if options.report.is_some() {
             population_curves.extend(PopulationCurve::of(&estimating, &row));
@@ -160,11 +170,12 @@ pub fn estimate(session: &Session, options: &EstimateOptions) -> Result<Estimate
         figures.push(row);
         saturated = saturated.or(failure);
     }
-    if unmet.len() == devices.len()
-        && let Some(failure) = Failure::all(unmet)
-    {
-        return Err(failure);
-    }
+    // Another device may meet the bound.
+    let unmet = if unmet.len() == devices.len() { Failure::all(unmet) } else { None };
+    let unmet = match unmet {
+        Some(failure) if figures.iter().all(|row| row.until.is_none()) => return Err(failure),
+        unmet => unmet.map(Failure::into_check),
+    };
     let figures = EstimateFigures {
         seed: options.seed.0,
         workload: workload.name.clone(),
@@ -175,14 +186,13 @@ pub fn estimate(session: &Session, options: &EstimateOptions) -> Result<Estimate
     let page = page::page(&figures, &curves, &population_curves);
     // The load of --until may be one that the device sustains although it does not sustain this one.
     let saturated = saturated.filter(|_| options.until.is_none());
-    Ok(EstimateResult { figures, page, saturated })
+    Ok(EstimateResult { figures, page, missed: unmet.or(saturated) })
 }
 
 /// Estimates of one device, and the failure if it cannot sustain the load.
 pub(crate) fn row(
     device: &Resolved,
     estimating: &Estimating,
-    until: Option<Bound>,
 ) -> Result<(DeviceEstimate, Option<Failure>), Failure> {
     let context = |error: EstimateError| law::failure(error).context(device.label());
     let (estimate, overload) = match estimating.at(1.0) {
@@ -190,8 +200,6 @@ pub(crate) fn row(
         Err(error @ EstimateError::Overload { .. }) => (None, Some(context(error))),
         Err(error) => return Err(context(error)),
     };
-    let until = until.map(|bound| estimating.until(bound)).transpose();
-    let until = until.map_err(|failure| failure.context(device.label()))?;
     let arrivals_per_s = estimating.arrivals_per_s(1.0);
     let mut notes = estimating.load.notes.clone();
     let method = estimate.as_ref().map(|estimate| estimate.method);
@@ -226,7 +234,7 @@ pub(crate) fn row(
         beside: estimating.beside().iter().map(MethodFigures::from).collect(),
         assumptions,
         error_pct,
-        until,
+        until: None,
         notes,
     };
     Ok((row, overload))
@@ -275,6 +283,7 @@ impl Estimating {
             law_shape,
             is_clone: device.build(Seed(0), "disk0").is_ok_and(|built| built.coverage().is_some()),
             services: Vec::new(),
+            closed_replays: RefCell::default(),
             writes_without_law,
         };
         estimating.services = estimating.services_at(estimating.growth_to_run())?;
@@ -346,6 +355,9 @@ impl Estimating {
             }
             Times::Closed(population) => match self.network_at(growth) {
                 Some(found) => found.map(|found| found.estimate),
+                None if self.load.has_same_arrivals => {
+                    self.closed_replay_of(grown(*population, growth).members)
+                }
                 None => self.closed_at(grown(*population, growth)),
             },
             Times::Recorded(arrivals) => {
@@ -357,6 +369,20 @@ impl Estimating {
                 }
             }
         }
+    }
+
+    /// The estimate of a population that sends the requests of a trace to one device, of one run for each population.
+    fn closed_replay_of(&self, members: u32) -> Result<Estimate, EstimateError> {
+        if let Some(found) = self.closed_replays.borrow().get(&members) {
+            return Ok(found.clone());
+        }
+        let build = || self.device.build(self.seed, "disk0").expect("the device was built before");
+        let mut found = closed_replay(&build, &self.load.requests, members)?;
+        // The law is that of a sample of the requests; the device sustains what the run shows.
+        let saturation_per_s = self.law.saturation_per_s().max(found.steady.throughput_per_s);
+        found.saturation_per_s = saturation_per_s.is_finite().then_some(saturation_per_s);
+        self.closed_replays.borrow_mut().insert(members, found.clone());
+        Ok(found)
     }
 
     /// The estimate of a population on one device.
@@ -452,8 +478,12 @@ impl Estimating {
     /// Origin of the law in the tables of the validation. Clones and devices with delays have tables of their own: rare long
     /// services make a sample of them less precise. So have two classes of priority on devices without a formula: requests that
     /// wait for the other class have a longer tail than an order that does not look at classes. A recursion over drawn arrivals
-    /// has the random variation of its draw. Other faults were not compared.
+    /// has the random variation of its draw. A closed replay has no law; its run has the draws of a simulation with the same seed.
+    /// Other faults were not compared.
     fn origin(&self, method: Method) -> &'static str {
+        if method == Method::ClosedReplay {
+            return figures::origin(LawOrigin::Sampled);
+        }
         if self.is_clone {
             return "clone";
         }
@@ -484,6 +514,16 @@ impl Estimating {
                     lasts.as_s()
                 ));
             }
+        }
+        if let (Times::Poisson { arrivals_per_s }, Some(Estimate { quantiles_s: None, .. })) =
+            (&self.load.times, estimate)
+            && held(*arrivals_per_s, &self.law).share > HELD_SHARE_MAX
+        {
+            notes.push(format!(
+                "the limits hold {} % of the requests, and on this device, or behind limits that count different requests, no method \
+                 says for how long the slowest of them: no percentiles",
+                page::number(100.0 * held(*arrivals_per_s, &self.law).share)
+            ));
         }
         if let Some(EstimateError::Overload { arrivals_per_s, saturation_per_s }) = estimate
             .filter(|_| matches!(self.load.times, Times::Recorded(_)))

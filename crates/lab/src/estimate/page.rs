@@ -270,20 +270,23 @@ fn tables(figures: &EstimateFigures) -> Vec<PlainTable> {
             (Some(min), None) => format!("{min:.3} or more"),
             (None, _) => "unknown".to_owned(),
         };
-        let growth = format!("{:.3}", until.growth);
-        let rates =
-            |growth: Option<f64>| growth.zip(until.arrivals_per_s).map(|(of, rate)| rate * of / until.growth);
+        let growth = until.growth.map_or_else(|| "none".to_owned(), |growth| format!("{growth:.3}"));
+        let rates = |end: Option<f64>| Some(until.arrivals_per_s? * end? / until.growth?);
         let interval = match (rates(until.growth_min), rates(until.growth_max)) {
             (Some(min), Some(max)) => format!(" ({min:.1} to {max:.1})"),
             _ => String::new(),
         };
         let rate = format!("{}{interval}", number(until.arrivals_per_s));
-        Some(vec![device.device.clone(), until.bound.clone(), growth, ends, rate])
+        // A population has members in place of a rate.
+        let load = until.members.map_or(rate, |members| members.to_string());
+        Some(vec![device.device.clone(), until.bound.clone(), growth, ends, load])
     });
     let bounds: Vec<Vec<String>> = bounds.collect();
+    let is_closed = devices.iter().any(|device| device.arrivals_per_s.is_none());
+    let load = if is_closed { "population" } else { "arrivals 1/s" };
     if !bounds.is_empty() {
         tables.push(table(
-            &["device", "until", "growth", "90 % interval", "arrivals 1/s"],
+            &["device", "until", "growth", "90 % interval", load],
             bounds,
             "Growth: factor by which the load may grow. Of the rate, the interval is in brackets.",
         ));

@@ -8,7 +8,7 @@ use seeklab_estimate::{
 use super::bound::Bound;
 use super::figures::{UntilFigures, rounded};
 use super::load::Times;
-use super::{Estimating, errors, law};
+use super::{Estimating, errors, grown, law};
 use crate::failure::Failure;
 
 /// 95th percentile of the normal distribution.
@@ -23,9 +23,47 @@ const SAMPLES_MAX: u32 = 24;
 /// Relative change of the growth at which its service times fit it.
 const SETTLED: f64 = 0.002;
 
+impl UntilFigures {
+    /// Figures of a bound that no load meets, or none reaches.
+    fn unmet(bound: Bound, failure: &Failure) -> Self {
+        Self {
+            bound: bound.to_string(),
+            growth: None,
+            growth_unknown_because: Some(failure.to_string()),
+            growth_min: None,
+            growth_max: None,
+            interval_coverage_pct: None,
+            arrivals_per_s: None,
+            members: None,
+        }
+    }
+}
+
+/// Result of a search for the growth.
+pub(super) struct Until {
+    pub(super) figures: UntilFigures,
+    /// The failed check, if there is no growth.
+    pub(super) unmet: Option<Failure>,
+}
+
 impl Estimating {
+    /// Growth of the load until the bound; without one, the failure that says why.
+    ///
+    /// # Errors
+    /// A load that has no estimate, or a figure that the method does not give.
+    pub(super) fn until_or_unmet(&self, bound: Bound) -> Result<Until, Failure> {
+        match self.until(bound) {
+            Ok(figures) => Ok(Until { figures, unmet: None }),
+            // A growth that is not there is a result; the other failures are none.
+            Err(failure) if failure.exit_code() == 1 => {
+                Ok(Until { figures: UntilFigures::unmet(bound, &failure), unmet: Some(failure) })
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
     /// Growth of the load until the bound, with its interval.
-    pub(super) fn until(&self, bound: Bound) -> Result<UntilFigures, Failure> {
+    fn until(&self, bound: Bound) -> Result<UntilFigures, Failure> {
         let (mut growth, services) = self.settled_growth(bound)?;
         if let Times::Closed(Population { members, .. }) = self.load.times {
             // Half a member is none.
@@ -50,13 +88,18 @@ impl Estimating {
         };
         Ok(UntilFigures {
             bound: bound.to_string(),
-            growth: rounded(growth),
+            growth: Some(rounded(growth)),
+            growth_unknown_because: None,
             growth_min: ends.map(|ends| rounded(growth * (-ends.0).exp())),
             // JSON has no infinity.
             growth_max: ends.map(|ends| rounded(growth * ends.1.exp())).filter(|growth| growth.is_finite()),
             interval_coverage_pct: sample
                 .and_then(|sample| errors::coverage_pct(bound.figure(), sample.is_dependent)),
             arrivals_per_s: self.arrivals_per_s(growth).map(rounded),
+            members: match self.load.times {
+                Times::Closed(population) => Some(grown(population, growth).members),
+                _ => None,
+            },
         })
     }
 
@@ -134,24 +177,26 @@ impl Estimating {
         errors_around(growth, of(1.0 - error), of(1.0 + error)?)
     }
 
-    /// A failure to find the growth, with what is allowed.
+    /// A failure to find the growth, with what is allowed. Bounds that no load meets or none reaches are failed checks.
     fn explained(&self, bound: Bound, error: EstimateError) -> Failure {
         let failure = law::failure(error.clone()).context(format!("--until {bound}"));
         match error {
             EstimateError::AlwaysExceeded { .. } => {
                 let (services, least) = (&self.services, self.least_growth());
                 match self.figure(bound, services, least) {
-                    Ok(value) => failure.hint(format!(
+                    Ok(value) => failure.into_check().hint(format!(
                         "`{}` is {value:.3} under the least load; allow more than that",
                         bound.figure()
                     )),
-                    Err(_) => failure,
+                    Err(_) => failure.into_check(),
                 }
             }
             EstimateError::WithoutFigure { .. } => {
                 failure.hint("bound `response_mean_ms`, or simulate the load")
             }
-            EstimateError::NeverReached { .. } => failure.hint("lower the bound, or bound another figure"),
+            EstimateError::NeverReached { .. } => {
+                failure.into_check().hint("lower the bound, or bound another figure")
+            }
             _ => failure,
         }
     }
