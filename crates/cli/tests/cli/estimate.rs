@@ -179,6 +179,26 @@ fn percentiles_behind_a_limit_meet_their_simulation() {
 }
 
 #[test]
+fn limits_count_the_shares_that_a_description_states() {
+    let bench = Bench::new();
+    let device = "[device]\nbase = 'hp-c2247a'\n";
+    bench.write(
+        "writes.toml",
+        format!("kind = 'limit'\nof = 'writes'\n[[requests]]\nrate = '20/s'\nburst = 10\n{device}"),
+    );
+    bench.write("bytes.toml", format!("kind = 'limit'\n[[bytes]]\nrate = '1MB/s'\nburst = '1MB'\n{device}"));
+    let mean_bytes = 0.6 * 8192.0 + 0.4 * 65536.0;
+    for (device, load, per_s) in [
+        ("writes.toml", "size=8KiB,read=50%", 40.0),
+        ("writes.toml", "size=8KiB,read=75%", 80.0),
+        ("bytes.toml", "size=8KiB:60+64KiB:40,read=50%", 1e6 / mean_bytes),
+    ] {
+        let document = bench.json(&["estimate", device, "-w", &format!("random,{load},poisson=10/s")]);
+        close(&first(&document)["law"]["limits"][0]["requests_per_s"], per_s, 1e-6);
+    }
+}
+
+#[test]
 fn limit_that_holds_few_requests_for_long_shows_in_the_percentiles() {
     let bench = Bench::new();
     let limit = |name: &str, of: &str, rate: u32, burst: u32, device: &str| {

@@ -8,7 +8,7 @@ use seeklab_devices::service_law::{Addresses, Demand, SizeShare};
 use seeklab_estimate::queueing::{Batch, Population};
 use seeklab_workloads::replay::{ArrivalMode, Mode, Replay, ReplaySpec, Survey};
 use seeklab_workloads::synthetic::{
-    AddressDistribution, ArrivalSpec, BurstDistribution, Pace, SyntheticSpec, TimeDistribution,
+    AddressDistribution, ArrivalSpec, BurstDistribution, Pace, SizeSpec, SyntheticSpec, TimeDistribution,
 };
 use seeklab_workloads::{AddressSpace, Synthetic, WorkloadSpec};
 
@@ -183,7 +183,11 @@ fn synthetic(
         }
     };
     let addresses = addresses(&spec, &capabilities).filter(|_| requests.iter().all(may_be_buffered));
-    let demand = demand(&capabilities, &requests, addresses);
+    let mut demand = demand(&capabilities, &requests, addresses);
+    // Drawn arrivals have the shares of their draw.
+    if !matches!(times, Times::Recorded(_)) {
+        take_described_shares(&mut demand, &spec);
+    }
     Ok(Load {
         times,
         requests: requests.into(),
@@ -254,6 +258,27 @@ fn demand(capabilities: &Capabilities, requests: &[Request], addresses: Option<A
         addresses,
         order: None,
         one_at_a_time: false,
+    }
+}
+
+/// Takes the shares of reads and of lengths that a description states. Those of a sample miss them by half a point, which is a
+/// sixth of the response time near the rate of a limit of one operation.
+fn take_described_shares(demand: &mut Demand, spec: &SyntheticSpec) {
+    // Flushes are some of the requests.
+    if spec.flush_every.is_some() {
+        return;
+    }
+    demand.reads = spec.read.as_f64();
+    if let Some(SizeSpec::Mix(sizes)) = &spec.size {
+        let weight_of = |is_counted: &dyn Fn(u64) -> bool| {
+            let counted = sizes.iter().filter(|one| is_counted(one.size.as_bytes()));
+            counted.map(|one| f64::from(one.weight)).sum::<f64>()
+        };
+        let block_bytes = demand.block_size.as_bytes();
+        let total = weight_of(&|_| true);
+        for length in &mut demand.sizes {
+            length.share = weight_of(&|bytes| bytes == u64::from(length.blocks) * block_bytes) / total;
+        }
     }
 }
 
