@@ -54,9 +54,9 @@ pub(crate) struct Overwritten {
 }
 
 impl Overwritten {
-    /// The name to type again.
-    pub(crate) const fn name(&self) -> &String {
-        &self.target
+    /// Returns true if its name is among those that were typed again.
+    pub(crate) fn is_named_by(&self, typed: &[String]) -> bool {
+        typed.contains(&self.target)
     }
 }
 

@@ -87,9 +87,10 @@ impl Runner {
     /// Starts a run and returns its name. `destroy` are the names of targets, typed again.
     ///
     /// # Errors
-    /// If another run is under way, the plan is wrong, or its folder cannot be made.
+    /// If another run is under way, the plan is wrong, a name is missing, or the folder of the run cannot be made.
     pub(crate) fn start(&self, plan: String, destroy: Vec<String>) -> Result<String, StartError> {
         let options = self.source.read(&plan).map_err(StartError::Failed)?;
+        self.check_names(&options, &destroy)?;
         self.begin(options, Some(&plan), destroy, |folder| {
             ["seeklab".to_owned(), "bench".to_owned(), folder.plan_file().display().to_string()].to_vec()
         })
@@ -102,15 +103,21 @@ impl Runner {
     pub(crate) fn rerun(&self, id: &str, destroy: Vec<String>) -> Result<String, StartError> {
         let saved = self.archive.open(id).map_err(StartError::Failed)?;
         let options = self.archive.rerun(id).map_err(StartError::Failed)?;
-        let unnamed = self.source.overwritten(&options).map_err(StartError::Failed)?;
-        if unnamed.iter().any(|target| !destroy.contains(target.name())) {
-            return Err(StartError::Unnamed(unnamed));
-        }
+        self.check_names(&options, &destroy)?;
         let first = self.archive.path(id);
         self.begin(options, saved.plan.as_deref(), destroy, |_| {
             let words = ["seeklab", "bench", "rerun"].map(str::to_owned);
             words.into_iter().chain([first.display().to_string()]).collect()
         })
+    }
+
+    /// Refuses a run that would overwrite a target whose name is not among those that were typed again.
+    fn check_names(&self, options: &BenchOptions, typed: &[String]) -> Result<(), StartError> {
+        let overwritten = self.source.overwritten(options).map_err(StartError::Failed)?;
+        match overwritten.iter().all(|target| target.is_named_by(typed)) {
+            true => Ok(()),
+            false => Err(StartError::Unnamed(overwritten)),
+        }
     }
 
     /// Starts a run with options whose folder and names are not set, and returns its name. `words` are those of its command,

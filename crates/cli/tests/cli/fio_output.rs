@@ -25,6 +25,7 @@ fn figures_are_those_of_our_document() {
     let options = &job["job options"];
     assert_eq!((&options["rw"], &options["rwmixread"]), (&"randrw".into(), &"60".into()));
     assert_eq!((&options["bssplit"], &options["numjobs"]), (&"4k/75:64k/25".into(), &"1".into()));
+    assert_eq!(options["size"], ours["capacity_bytes"].to_string(), "{options}");
     for (direction, op) in [("read", 0), ("write", 1)] {
         let (theirs, ours) = (&job[direction], &ours["operations"][op]);
         assert_eq!(theirs["total_ios"], ours["requests"]);
@@ -233,11 +234,16 @@ fn script_of_fio_finds_our_percentiles() {
 #[test]
 fn fit_reads_the_document() {
     let bench = Bench::new();
+    let mut capacity_bytes = 0;
     for population in [1, 4, 16] {
         let load = format!("random,size=4KiB,read=100%,closed={population},requests=3000");
-        measured(&bench, &load);
+        capacity_bytes = measured(&bench, &load).0["capacity_bytes"].as_u64().unwrap();
         bench.write(&format!("{population}.json"), bench.read("run.json"));
     }
     let fit = bench.json(&["fit", "1.json", "4.json", "16.json", "-o", "clone.toml"]);
     assert_eq!(fit["sweep"]["points"].as_array().map(Vec::len), Some(3), "{fit:#}");
+    let clone = String::from_utf8(bench.read("clone.toml")).unwrap();
+    // Of whole requests.
+    let capacity_blocks = capacity_bytes / 4096 * 8;
+    assert!(clone.contains(&format!("\ncapacity_blocks = {capacity_blocks}\n")), "{fit:#}");
 }

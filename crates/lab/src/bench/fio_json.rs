@@ -25,7 +25,7 @@ use serde_json::{Map, Value, json};
 
 use super::figures::LoadFigures;
 use super::phase::PhaseRun;
-use super::{BenchOptions, StreamOptions};
+use super::{BenchOptions, StreamLoad, StreamOptions};
 use crate::output::VERSION;
 use crate::workload::ResolvedWorkload;
 
@@ -155,6 +155,26 @@ impl Job<'_> {
         }
     }
 
+    /// First byte in which its requests may lie, and bytes from there on.
+    fn addressed_bytes(&self) -> (u64, u64) {
+        let space = self.run.streams[self.index].facts.space;
+        let block_bytes = space.block_size.as_bytes();
+        let capacity_bytes = space.capacity_blocks.saturating_mul(block_bytes);
+        match &self.stream().workload {
+            StreamLoad::Job(job, _) => {
+                let left_bytes = capacity_bytes.saturating_sub(job.offset);
+                (job.offset, job.size.unwrap_or(left_bytes).min(left_bytes))
+            }
+            StreamLoad::Workload(workload) => match &workload.spec {
+                WorkloadSpec::Synthetic(spec) => {
+                    let Range { start, end } = spec.address.blocks(space);
+                    (start * block_bytes, (end - start) * block_bytes)
+                }
+                _ => (0, capacity_bytes),
+            },
+        }
+    }
+
     /// The options with which fio would make the load, as far as it has them.
     fn job_options(&self) -> Map<String, Value> {
         let stream = self.stream();
@@ -167,6 +187,11 @@ impl Job<'_> {
         set("iodepth", self.depth().to_string());
         set("numjobs", stream.threads.to_string());
         set("direct", if target.buffered { "0" } else { "1" }.to_owned());
+        let (offset, size) = self.addressed_bytes();
+        if offset > 0 {
+            set("offset", offset.to_string());
+        }
+        set("size", size.to_string());
         let phase = self.run.options(self.options);
         if let Some(duration) = phase.duration {
             set("runtime", format!("{}us", duration.as_ns() / 1000));

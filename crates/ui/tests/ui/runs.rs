@@ -22,13 +22,11 @@ fn target_is_overwritten_with_its_name_typed_again_only() {
     let (_, checked) = server.post("api/check", &json!({ "toml": plan }));
     assert_eq!(checked["overwritten"][0]["target"], name.as_str(), "{checked}");
     for destroy in [&[][..], &["/dev/other"], &[""]] {
-        server.start(&plan, destroy);
-        let end = server.end_of_run();
-        assert_eq!((&end["end"], &end["saved"]), (&"failed".into(), &false.into()), "{end}");
-        assert!(end["problem"]["message"].as_str().unwrap().contains("disk.img"), "{end}");
+        let (status, answer) = server.post("api/start", &json!({ "toml": plan, "destroy": destroy }));
+        assert_eq!((status, &answer["overwritten"][0]["target"]), (422, &json!(name)), "{answer}");
         assert_eq!(fs::read(&path).unwrap(), before, "{destroy:?}");
     }
-    assert_eq!(fs::read_dir(server.runs()).unwrap().count(), 0, "runs that measured nothing leave nothing");
+    assert_eq!(server.document("api/runs")["runs"], json!([]), "what is refused leaves nothing");
     server.start(&plan, &[&name]);
     let end = server.end_of_run();
     assert_eq!(end["end"], "done", "{end}");
