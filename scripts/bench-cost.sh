@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The cost of measuring: processor time, system calls and context switches per request of `seeklab bench`, and processor time
-# of fio and of t/io_uring of its source package, in turns. Usage: scripts/bench-cost.sh [PAIRS] [SECONDS]. Needs fio and jq, and
+# of fio and of t/io_uring of its source package, in turns. At the end the system calls of fio over NBD, which strace counts (and
+# slows, so no time is taken there). Usage: scripts/bench-cost.sh [PAIRS] [SECONDS]. Needs fio and jq, strace for those calls, and
 # root for the loop device over tmpfs. t/io_uring is built in a temporary folder from the source of the installed fio: from the
 # folder FIO_SOURCE, or from Debian's archive (DEB_MIRROR); without either, it is left out. SEEKLAB is a binary to use as it is.
 set -euo pipefail
@@ -24,6 +25,13 @@ fio_cost() {
     # Engines may print lines before the document.
     sed -n '/^{/,$p' "$work/fio.txt" >"$work/fio.json"
     jq -r --argjson s "$seconds" '.jobs[0] | (.read.total_ios) as $n | ((.usr_cpu + .sys_cpu) / 100 * .job_runtime / 1000 * 1e6 / $n)' "$work/fio.json"
+}
+# System calls per request of fio over NBD, those of its begin and end included.
+fio_calls() {
+    strace -f -c -o "$work/calls.txt" fio --name=x --thread --time_based --runtime="$seconds" --rw=randread --bs=4k --output-format=json \
+        --output="$work/fio.json" --ioengine=nbd --uri="$uri" --size=512m --iodepth=32 >/dev/null
+    # The row of the sum ends in `total`; its fourth column are the calls.
+    awk -v n="$(sed -n '/^{/,$p' "$work/fio.json" | jq '.jobs[0].read.total_ios')" '$NF == "total" { printf "%.2f\n", $4 / n }' "$work/calls.txt"
 }
 ours() {
     "$seeklab" bench "$@" --duration "${seconds}s" --interval 0s --json >"$work/ours.json"
@@ -79,3 +87,4 @@ for pair in $(seq "$pairs"); do
         echo "$pair     psync        $(ours "psync:$device" -w random,size=4KiB,read=100%,closed=1)   $(fio_cost --ioengine=psync --direct=1 --filename="$device")"
     fi
 done
+! command -v strace >/dev/null || echo "fio over NBD: $(fio_calls) system calls per request"

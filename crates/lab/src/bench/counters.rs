@@ -5,6 +5,7 @@
 //!                └─▶ Counters ─▶ CounterFigures, counters.parquet, plots
 //! ```
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 
@@ -199,15 +200,26 @@ pub(super) fn table(figures: &CounterFigures) -> PlainTable {
         "system_processors",
         "resident_bytes",
     ];
-    // Many processes may have the same name.
     let is_idle = |series: &CounterSeriesFigures| {
         let of = |other: &&CounterSeriesFigures| {
             other.scope == "process" && other.name == series.name && other.counter.ends_with("_processors")
         };
         series.scope == "process" && figures.series.iter().filter(of).all(|other| other.max == 0.0)
     };
-    rows(figures, |series| SHOWN.contains(&series.counter) && !is_idle(series))
+    // Many processes may have the name that is watched.
+    let idle: BTreeSet<&str> =
+        figures.series.iter().filter(|series| is_idle(series)).map(|series| series.name.as_str()).collect();
+    let shows_idle = idle.len() <= IDLE_SHOWN_MAX;
+    let mut table =
+        rows(figures, |series| SHOWN.contains(&series.counter) && (shows_idle || !is_idle(series)));
+    if !shows_idle {
+        table.caption += &format!(" {} watched processes that never ran are left out.", idle.len());
+    }
+    table
 }
+
+/// Watched processes that never ran, up to which each has rows in a terminal.
+const IDLE_SHOWN_MAX: usize = 4;
 
 /// Rows of the series that `shown` takes.
 fn rows(figures: &CounterFigures, shown: impl Fn(&CounterSeriesFigures) -> bool) -> PlainTable {
@@ -301,4 +313,34 @@ fn series(counters: &Counters, scopes: &[CounterScope], names: &[&str], divisor:
             PlotSeries::new(name, PlotMark::Line, points.collect::<Vec<_>>())
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_idle_processes_have_rows_and_many_are_counted() {
+        let of = |watched: usize| {
+            let series = (0..watched).map(|number| CounterSeriesFigures {
+                scope: "process",
+                name: format!("sleep {number}"),
+                counter: "user_processors",
+                mean: 0.0,
+                min: 0.0,
+                max: 0.0,
+            });
+            table(&CounterFigures {
+                interval_s: 1.0,
+                samples: 3,
+                series: series.collect(),
+                missing: Vec::new(),
+            })
+        };
+        let few = of(IDLE_SHOWN_MAX);
+        assert_eq!(few.rows.len(), IDLE_SHOWN_MAX);
+        assert!(!few.caption.contains("left out"), "{}", few.caption);
+        let many = of(IDLE_SHOWN_MAX + 1);
+        assert!(many.rows.is_empty() && many.caption.contains("5 watched processes"), "{}", many.caption);
+    }
 }
