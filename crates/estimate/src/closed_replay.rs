@@ -18,6 +18,9 @@ use crate::moments::ServiceMoments;
 use crate::queueing::Steady;
 use crate::sampling::Members;
 
+/// Requests by which the product of a share and a number of requests may be rounded.
+const ROUNDING: f64 = 1e-6;
+
 /// Estimate of a population that sends these requests in their order, on the device that `build` makes.
 ///
 /// # Errors
@@ -50,7 +53,11 @@ pub fn closed_replay(
     let response_mean_s = responses_s.iter().sum::<f64>() / count;
     let service = ServiceMoments::of(between_s);
     responses_s.sort_unstable_by(f64::total_cmp);
-    let quantile = |share: f64| responses_s[((share * count) as usize).min(responses_s.len() - 1)];
+    // The first time that at least the share does not exceed, as simulations report it.
+    let quantile = |share: f64| {
+        let rank = (share * count - ROUNDING).ceil() as usize;
+        responses_s[rank.saturating_sub(1).min(responses_s.len() - 1)]
+    };
     let steady = Steady {
         throughput_per_s,
         // A request is outstanding from the beginning to the end.
@@ -99,6 +106,23 @@ mod tests {
         // Sums of independent services would vary half as much as each.
         assert!(variation(&found) > 0.9 * variation(&alone), "{found:?} {alone:?}");
         assert!((found.steady.outstanding_mean - 4.0).abs() < 0.05, "{found:?}");
+    }
+
+    #[test]
+    fn percentile_is_the_first_time_that_reaches_its_share() {
+        let requests: Arc<[Request]> =
+            (0..100).map(|id| Request::new(id, Operation::Read, id * 79_193 % 1_000_000, 8)).collect();
+        let found = closed_replay(&|| queued("hp-c2247a"), &requests, 1).unwrap();
+        let [median_s, .., p99_s, last_s] = found.quantiles_s.unwrap();
+        let mut device = queued("hp-c2247a");
+        let mut times_s = Vec::new();
+        let mut members = Members::new(&requests, 1, |_, free| free);
+        let observe = |completion: &Completion| {
+            times_s.push((completion.completed - completion.submitted).as_s());
+        };
+        simulate(&mut members, &mut *device, Limits { outstanding_max: 1 }, observe).unwrap();
+        times_s.sort_unstable_by(f64::total_cmp);
+        assert_eq!((median_s, p99_s, last_s), (times_s[49], times_s[98], times_s[99]));
     }
 
     #[test]

@@ -397,6 +397,11 @@ fn closed_replay_of_a_trace_meets_its_simulation() {
         close(&estimated["throughput_per_s"], number(&simulated["requests_per_second"]), 1e-3);
         assert!(number(&estimated["error_pct"]["response_mean_pct"]) < 0.01, "{estimated}");
     }
+    // Other seeds draw other service times.
+    let drawn =
+        bench.json(&["estimate", "exponential", "-w", "phases.csv", "--beyond", "wrap", "--closed", "4"]);
+    assert_eq!(first(&drawn)["method"], "closed_replay", "{drawn}");
+    assert!(number(&first(&drawn)["error_pct"]["response_mean_pct"]) > 0.1, "{drawn}");
     // Each population that --until looks at has a run of its own.
     let mean_ms = |members: &str| {
         let closed = ["estimate", "hp-c2247a", "-w", "phases.csv", "--closed", members];

@@ -478,16 +478,16 @@ impl Estimating {
     /// Origin of the law in the tables of the validation. Clones and devices with delays have tables of their own: rare long
     /// services make a sample of them less precise. So have two classes of priority on devices without a formula: requests that
     /// wait for the other class have a longer tail than an order that does not look at classes. A recursion over drawn arrivals
-    /// has the random variation of its draw. A closed replay has no law; its run has the draws of a simulation with the same seed.
-    /// Other faults were not compared.
+    /// has the random variation of its draw, and so has a closed replay on a device that draws its service times; on others it is
+    /// the simulation. Other faults were not compared.
     fn origin(&self, method: Method) -> &'static str {
-        if method == Method::ClosedReplay {
-            return figures::origin(LawOrigin::Sampled);
-        }
         if self.is_clone {
             return "clone";
         }
         let faults = fault_kinds(&self.device.description);
+        if faults.is_empty() && method == Method::ClosedReplay {
+            return if self.draws_services() { "drawn" } else { figures::origin(LawOrigin::Sampled) };
+        }
         let has_priorities =
             self.law.origin != LawOrigin::Exact && law::serves_one_class_first(&self.device, &self.load);
         if faults.is_empty() && has_priorities {
@@ -501,6 +501,17 @@ impl Estimating {
         } else {
             "other faults"
         }
+    }
+
+    /// Returns true if service times depend on the seed: of the first requests, one at a time.
+    fn draws_services(&self) -> bool {
+        const REQUESTS: usize = 64;
+        let first: Arc<[Request]> = self.load.requests.iter().take(REQUESTS).copied().collect();
+        let run = |seed: Seed| {
+            let build = || self.device.build(seed, "disk0").expect("the device was built before");
+            closed_replay(&build, &first, 1)
+        };
+        run(self.seed) != run(self.seed.repetition(1))
     }
 
     /// Notes on limits: how long bursts last, and a trace that exceeds the highest sustained rate.
