@@ -118,7 +118,7 @@ pub(crate) fn coverage(load: Load, growth: f64, requests: usize, samples: u64) -
                 times_s.sort_unstable_by(f64::total_cmp);
                 Ok(of(&times_s))
             };
-            let Ok(factor) = growth_until(bound_s, at) else {
+            let Ok(factor) = growth_until(bound_s, 1.0, at) else {
                 // Without a growth there is no interval: the sample lies below.
                 found.below += 1;
                 continue;

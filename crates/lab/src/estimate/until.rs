@@ -107,11 +107,12 @@ impl Estimating {
     /// that works in idle times or reorders its queue the service times change with them.
     fn settled_growth(&self, bound: Bound) -> Result<(f64, Vec<RecordedService>), Failure> {
         let mut services = self.services.clone();
-        let growth_with = |services: &[RecordedService]| {
-            let growth = growth_until(bound.value(), |growth| self.figure(bound, services, growth));
+        // With the services of one growth, figures are only good near it: the search begins there.
+        let growth_with = |services: &[RecordedService], start: f64| {
+            let growth = growth_until(bound.value(), start, |growth| self.figure(bound, services, growth));
             growth.map_err(|error| self.explained(bound, error))
         };
-        let mut growth = growth_with(&services)?;
+        let mut growth = growth_with(&services, 1.0)?;
         if services.is_empty() {
             return Ok((growth, services));
         }
@@ -119,7 +120,7 @@ impl Estimating {
         let (mut low, mut high): (Option<f64>, Option<f64>) = (None, None);
         for sample in 0..SAMPLES_MAX {
             services = self.services_at(growth)?;
-            let next = growth_with(&services)?;
+            let next = growth_with(&services, growth)?;
             if (next / growth - 1.0).abs() < SETTLED {
                 return Ok((next, services));
             }
@@ -172,7 +173,7 @@ impl Estimating {
             return None;
         }
         let of = |factor: f64| {
-            growth_until(bound.value() * factor, |growth| self.figure(bound, services, growth)).ok()
+            growth_until(bound.value() * factor, growth, |growth| self.figure(bound, services, growth)).ok()
         };
         errors_around(growth, of(1.0 - error), of(1.0 + error)?)
     }
@@ -213,7 +214,7 @@ impl Estimating {
                 let value = self.figure(bound, services, growth * factor)?;
                 Ok(if bound.figure().ends_with("_ms") { value * factor } else { value })
             };
-            growth_until(bound.value(), figure).ok()
+            growth_until(bound.value(), growth, figure).ok()
         };
         errors_around(growth, of(1.0 + error), of(1.0 - error)?)
     }
