@@ -245,6 +245,11 @@ def load_devices():
     return [device for device in devices if not ONLY_DEVICES or device[0] in ONLY_DEVICES]
 
 
+def is_drawn(estimated):
+    """True of the recursion over arrivals that the estimate draws, which has the random variation of its draw."""
+    return estimated["method"].startswith("lindley")
+
+
 def writes(seeklab, requests):
     rows = []
     for name, device in [(disk, [disk]) for disk in WRITE_DISKS if not ONLY_DEVICES or disk in ONLY_DEVICES]:
@@ -261,7 +266,8 @@ def writes(seeklab, requests):
             # Without a buffer the estimate does not separate reads from writes.
             of = "read_" if estimated["read_response_mean_ms"] is not None else ""
             load = {"load": "67 % reads of 8 KiB", "load_pct": share}
-            rows.append(compared(name, load, estimated, simulated, count, of) | compared_p99(estimated, simulated, of) | {
+            origin = {"origin": "drawn"} if is_drawn(estimated) else {}
+            rows.append(compared(name, load, estimated, simulated, count, of) | compared_p99(estimated, simulated, of) | origin | {
                 "simulated_p99_se_pct": round(simulated["p99_se_pct"], 3),
                 "simulated_write_mean_ms": round(simulated["write_mean"], 6),
                 "estimated_write_mean_ms": estimated["write_response_mean_ms"],
@@ -276,8 +282,6 @@ def writes(seeklab, requests):
 def mixes(seeklab, requests):
     rows = []
     for name, device, load, line in mix_cases(seeklab):
-        # The recursion draws other arrivals than a simulation with the same seed.
-        drawn = name.endswith(DRAWN)
         first = line.format(rate=1, batches_of_4="10s", batches_of_20="100s", gap_of_20="100s")
         saturation = seeklab.json("estimate", *device, "-w", first)["saturation_per_s"]
         for share in MIX_LOADS:
@@ -285,12 +289,14 @@ def mixes(seeklab, requests):
             at = line.format(rate=rate, batches_of_4=f"{4000 / rate:.6f}ms",
                              batches_of_20=f"{20000 / rate:.6f}ms",
                              gap_of_20=f"{20000 / rate - 19:.6f}ms")
-            # Rare long services of a clone, batches, and classes that wait for others spread the means of runs.
-            long = 20 if "clone" in name or "batches" in load or "noncritical" in load and "cheetah" not in name else 4 if drawn else 1
-            count = long * requests * (4 if share < 70 else 10)
             estimated = seeklab.json("estimate", *device, "-w", at)
             if estimated["saturated"]:
                 continue
+            # The recursion draws other arrivals than a simulation with the same seed.
+            drawn = is_drawn(estimated)
+            # Rare long services of a clone, batches, and classes that wait for others spread the means of runs.
+            long = 20 if "clone" in name or "batches" in load or "noncritical" in load and "cheetah" not in name else 4 if drawn else 1
+            count = long * requests * (4 if share < 70 else 10)
             simulated = simulated_over_seeds(seeklab, device, at, count)
             origin = "clone" if "clone" in name else "faults" if "delays" in name else estimated["law"]["origin"]
             if drawn:

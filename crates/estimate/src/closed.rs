@@ -14,8 +14,9 @@
 use seeklab_devices::service_law::ServiceLaw;
 
 use crate::error::{EstimateError, check_not_negative, check_positive};
-use crate::method::{Estimate, Method, Quantiles, SHARES};
+use crate::method::{Estimate, Method};
 use crate::moments::ServiceMoments;
+use crate::quantiles::{Quantiles, SHARES};
 use crate::queueing::{
     Population, ServiceOrder, Steady, ThinkingSteady, constant_think_times, finite_departures,
     finite_population, finite_source, sum_quantiles_s, thinking_quantiles_s,

@@ -13,13 +13,11 @@ use std::sync::Arc;
 use seeklab_core::{Completion, Device, Instant, Limits, Request, simulate};
 
 use crate::error::{EstimateError, check_positive};
-use crate::method::{Estimate, Method, SHARES};
+use crate::method::{Estimate, Method};
 use crate::moments::ServiceMoments;
+use crate::quantiles::{SHARES, by_operation, quantiles_s};
 use crate::queueing::Steady;
 use crate::sampling::Members;
-
-/// Requests by which the product of a share and a number of requests may be rounded.
-const ROUNDING: f64 = 1e-6;
 
 /// Estimate of a population that sends these requests in their order, on the device that `build` makes.
 ///
@@ -38,7 +36,8 @@ pub fn closed_replay(
     let mut before = Instant::ZERO;
     let (mut responses_s, mut between_s) = (Vec::new(), Vec::new());
     let observe = |completion: &Completion| {
-        responses_s.push((completion.completed - completion.submitted).as_s());
+        let response = completion.completed - completion.submitted;
+        responses_s.push((completion.request.op, response.as_s()));
         between_s.push(completion.completed.saturating_since(before).as_s());
         before = completion.completed;
     };
@@ -50,14 +49,10 @@ pub fn closed_replay(
     }
     let count = responses_s.len() as f64;
     let throughput_per_s = count / elapsed_s;
+    let (reads, writes) = by_operation(responses_s.iter().copied());
+    let mut responses_s: Vec<f64> = responses_s.into_iter().map(|(_, response_s)| response_s).collect();
     let response_mean_s = responses_s.iter().sum::<f64>() / count;
     let service = ServiceMoments::of(between_s);
-    responses_s.sort_unstable_by(f64::total_cmp);
-    // The first time that at least the share does not exceed, as simulations report it.
-    let quantile = |share: f64| {
-        let rank = (share * count - ROUNDING).ceil() as usize;
-        responses_s[rank.saturating_sub(1).min(responses_s.len() - 1)]
-    };
     let steady = Steady {
         throughput_per_s,
         // A request is outstanding from the beginning to the end.
@@ -67,7 +62,9 @@ pub fn closed_replay(
         outstanding_mean: throughput_per_s * response_mean_s,
     };
     Ok(Estimate {
-        quantiles_s: Some(SHARES.map(quantile)),
+        quantiles_s: Some(quantiles_s(&mut responses_s, SHARES)),
+        reads,
+        writes,
         ..Estimate::of_means(Method::ClosedReplay, service, steady)
     })
 }

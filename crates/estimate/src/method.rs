@@ -1,7 +1,8 @@
 //! Methods of estimates and the figures that each gives.
 
 use crate::moments::ServiceMoments;
-use crate::queueing::{OperationTimes, Steady};
+use crate::quantiles::{OperationTimes, Quantiles};
+use crate::queueing::Steady;
 
 /// Method of an estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,12 +62,6 @@ impl Method {
         }
     }
 }
-
-/// Shares of the requests whose greatest response time an estimate gives.
-pub const SHARES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
-
-/// Response times that shares of the requests do not exceed, in seconds, in the order of [`SHARES`].
-pub type Quantiles = [f64; SHARES.len()];
 
 /// Estimate of one device under one load.
 #[derive(Debug, Clone, PartialEq)]

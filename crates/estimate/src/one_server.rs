@@ -3,8 +3,9 @@
 use seeklab_devices::service_law::ServiceLaw;
 
 use crate::error::EstimateError;
-use crate::method::{ClassMeans, Estimate, Method, SHARES};
+use crate::method::{ClassMeans, Estimate, Method};
 use crate::open::moments;
+use crate::quantiles::SHARES;
 use crate::queueing::{Batch, PriorityClass, Steady, mg1_priorities, mxg1_response_times};
 
 /// Returns true of one server in order of arrival whose service times depend on nothing, and of nothing that holds requests.

@@ -15,13 +15,12 @@
 
 use std::sync::Arc;
 
-use seeklab_devices::service_law::{
-    BufferedWrites, LawPoint, RateLimit, ServiceLaw, ServiceTimes, WriteBuffer,
-};
+use seeklab_devices::service_law::{BufferedWrites, RateLimit, ServiceLaw, ServiceTimes, WriteBuffer};
 
 use crate::error::EstimateError;
-use crate::method::{Estimate, Method, Quantiles, SHARES};
+use crate::method::{Estimate, Method};
 use crate::moments::ServiceMoments;
+use crate::quantiles::{Quantiles, SHARES};
 use crate::queueing::{
     DepartureChain, Held, QueueDependentService, Steady, Unlimited, buffered_saturation_per_s,
     buffered_writes, departure_chain, drawn_held, limited_queue, mg1_response_times,
@@ -149,23 +148,12 @@ fn buffered(arrivals_per_s: f64, writes: &BufferedWrites) -> Result<Estimate, Es
     })
 }
 
-/// A law of the reads of a demand joined with the buffer that takes its writes. `full` is the law of the demand itself in
-/// closed runs, which keep the buffer full; without it, the highest rate follows from the recursion.
-pub fn with_write_buffer(
-    read_law: ServiceLaw,
-    buffer: WriteBuffer,
-    reads: f64,
-    full: Option<ServiceLaw>,
-) -> ServiceLaw {
+/// A law of the reads of a demand joined with the buffer that takes its writes. Commands are served in order of arrival.
+pub fn with_write_buffer(read_law: ServiceLaw, buffer: WriteBuffer, reads: f64) -> ServiceLaw {
     let (limits, origin) = (read_law.limits.clone(), read_law.origin);
     let writes = BufferedWrites { buffer, reads, read_law: Arc::new(read_law) };
-    let points = full.map(|law| law.points).unwrap_or_else(|| {
-        let service = ServiceTimes::constant(1.0 / buffered_saturation_per_s(&writes));
-        vec![LawPoint { outstanding: 1, service, response: None }]
-    });
-    let base = ServiceLaw::of_server(origin, ServiceTimes::constant(0.0));
-    let in_order = writes.read_law.in_order;
-    ServiceLaw { points, limits, in_order, buffered_writes: Some(Box::new(writes)), ..base }
+    let full = ServiceTimes::constant(1.0 / buffered_saturation_per_s(&writes));
+    ServiceLaw { limits, buffered_writes: Some(Box::new(writes)), ..ServiceLaw::of_server(origin, full) }
 }
 
 /// A device that answers at once.
@@ -347,7 +335,7 @@ pub(crate) fn held_by(arrivals_per_s: f64, limit: &RateLimit) -> Held {
 
 #[cfg(test)]
 mod tests {
-    use seeklab_devices::service_law::LawOrigin;
+    use seeklab_devices::service_law::{LawOrigin, LawPoint};
 
     use super::*;
     use crate::queueing::{mg1, mmc};

@@ -14,12 +14,13 @@
 //! - [Kiefer & Wolfowitz 1955] J. Kiefer, J. Wolfowitz, *On the theory of queues with many servers*, Transactions of the
 //!   American Mathematical Society 78(1), 1955.
 
-use seeklab_core::Instant;
+use seeklab_core::{Instant, Request};
 use seeklab_devices::service_law::ServiceLaw;
 
 use crate::error::{EstimateError, check_positive};
-use crate::method::{Estimate, Method, SHARES};
+use crate::method::{Estimate, Method};
 use crate::moments::ServiceMoments;
+use crate::quantiles::{SHARES, by_operation, quantiles_s};
 use crate::queueing::{Lindley, ServedArrival, Steady, allen_cunneen, mg1};
 use crate::recorded_service::{Order, RecordedService};
 
@@ -174,18 +175,23 @@ fn several_servers(requests: impl Iterator<Item = ServedArrival>, servers: usize
     requests.map(respond).collect()
 }
 
-/// Estimate of recorded arrivals by the recursion.
+/// Estimate of recorded arrivals by the recursion. `requests` are those of the load, in order of arrival.
 ///
 /// # Errors
 /// Too few requests, or requests that all arrive at once.
-pub fn recorded(load: RecordedLoad, law: &ServiceLaw) -> Result<Estimate, EstimateError> {
+pub fn recorded(
+    load: RecordedLoad,
+    requests: &[Request],
+    law: &ServiceLaw,
+) -> Result<Estimate, EstimateError> {
     load.check()?;
+    assert_eq!(load.arrivals.len(), requests.len(), "every request has an arrival");
     let Served { mut responses_s, service } = served(load, law);
     let count = responses_s.len() as f64;
     let response_mean_s = responses_s.iter().sum::<f64>() / count;
     let arrivals_per_s = load.arrivals_per_s();
-    responses_s.sort_unstable_by(f64::total_cmp);
-    let quantile = |share: f64| responses_s[((share * count) as usize).min(responses_s.len() - 1)];
+    let (reads, writes) =
+        by_operation(requests.iter().map(|request| request.op).zip(responses_s.iter().copied()));
     let method = if depends_on_queue(law) { Method::LindleyReordered } else { Method::Lindley };
     // Services of the run may have idle times between them, in which a buffer empties.
     let saturation_per_s = law.saturation_per_s();
@@ -197,7 +203,9 @@ pub fn recorded(load: RecordedLoad, law: &ServiceLaw) -> Result<Estimate, Estima
         outstanding_mean: arrivals_per_s * response_mean_s,
     };
     Ok(Estimate {
-        quantiles_s: Some(SHARES.map(quantile)),
+        quantiles_s: Some(quantiles_s(&mut responses_s, SHARES)),
+        reads,
+        writes,
         saturation_per_s: saturation_per_s.is_finite().then_some(saturation_per_s),
         ..Estimate::of_means(method, service, steady)
     })
@@ -222,6 +230,7 @@ pub fn recorded_moments(load: RecordedLoad) -> Result<[Estimate; 2], EstimateErr
 
 #[cfg(test)]
 mod tests {
+    use seeklab_core::Operation;
     use seeklab_devices::service_law::{LawOrigin, LawPoint, ServiceTimes};
 
     use super::*;
@@ -252,6 +261,10 @@ mod tests {
         times_s.iter().map(|time| Instant::from_ns(time * 1_000_000_000)).collect()
     }
 
+    fn reads(count: usize) -> Vec<Request> {
+        (0..count as u64).map(|id| Request::new(id, Operation::Read, 0, 1)).collect()
+    }
+
     #[test]
     fn recursion_is_that_of_a_hand_computed_queue() {
         let arrivals = arrivals(&[5, 5, 5, 6, 20, 21, 40, 50]);
@@ -263,7 +276,7 @@ mod tests {
         let responses =
             recorded_responses_s(RecordedLoad { growth: 2.0, ..load }, &law(&[(1, 1.0)])).unwrap();
         assert_eq!(responses, [2.0, 4.0, 5.0, 5.5, 3.0, 3.5, 1.0, 1.0]);
-        let estimate = recorded(load, &law(&[(1, 1.0)])).unwrap();
+        let estimate = recorded(load, &reads(load.arrivals.len()), &law(&[(1, 1.0)])).unwrap();
         assert_eq!(estimate.steady.response_mean_s, 3.0);
     }
 
@@ -275,7 +288,7 @@ mod tests {
         let law = law(&[(1, 2.0), (2, 1.5), (3, 1.0)]);
         let responses = recorded_responses_s(load, &law).unwrap();
         assert_eq!(responses[..4], [2.0, 3.0, 4.5, 2.0]);
-        let estimate = recorded(load, &law).unwrap();
+        let estimate = recorded(load, &reads(load.arrivals.len()), &law).unwrap();
         assert_eq!(estimate.method, Method::LindleyReordered);
         assert_eq!(estimate.saturation_per_s, Some(1.0));
         // Of 8 service times, 6 are 2 s, one 1 s, one 1.5 s.
@@ -310,7 +323,7 @@ mod tests {
         let arrivals = arrivals(&burst);
         let load = RecordedLoad { arrivals: &arrivals, services: &of(&[1.0; 160]), growth: 1.0 };
         let [poisson, two_moments] = recorded_moments(load).unwrap();
-        let recursion = recorded(load, &law(&[(1, 1.0)])).unwrap();
+        let recursion = recorded(load, &reads(load.arrivals.len()), &law(&[(1, 1.0)])).unwrap();
         assert_eq!(recursion.steady.response_mean_s, 4.5);
         assert!(poisson.steady.response_mean_s < 1.1 && two_moments.steady.response_mean_s < 2.0);
     }
@@ -320,12 +333,12 @@ mod tests {
         let arrivals = arrivals(&[3; 10]);
         let load = RecordedLoad { arrivals: &arrivals, services: &of(&[1.0; 10]), growth: 1.0 };
         assert_eq!(
-            recorded(load, &law(&[(1, 1.0)])).unwrap_err(),
+            recorded(load, &reads(load.arrivals.len()), &law(&[(1, 1.0)])).unwrap_err(),
             EstimateError::WithoutTimes { requests: 10 }
         );
         let few = RecordedLoad { arrivals: &arrivals[..3], services: &load.services[..3], ..load };
         assert_eq!(
-            recorded(few, &law(&[(1, 1.0)])).unwrap_err(),
+            recorded(few, &reads(few.arrivals.len()), &law(&[(1, 1.0)])).unwrap_err(),
             EstimateError::TooFewRequests { requests: 3, needed: 8 }
         );
     }

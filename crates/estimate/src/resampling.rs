@@ -28,6 +28,7 @@ use seeklab_core::{Duration, Instant, Seed, Stream};
 use seeklab_devices::service_law::ServiceLaw;
 
 use crate::error::EstimateError;
+use crate::quantiles::quantile_s;
 use crate::recorded::{RecordedLoad, recorded_responses_s};
 use crate::recorded_service::RecordedService;
 
@@ -79,10 +80,7 @@ impl ResponseFigure {
     fn of(self, responses_s: &mut [f64]) -> f64 {
         match self {
             Self::Mean => responses_s.iter().sum::<f64>() / responses_s.len() as f64,
-            Self::Quantile(share) => {
-                let rank = ((share * responses_s.len() as f64) as usize).min(responses_s.len() - 1);
-                *responses_s.select_nth_unstable_by(rank, f64::total_cmp).1
-            }
+            Self::Quantile(share) => quantile_s(responses_s, share),
         }
     }
 }

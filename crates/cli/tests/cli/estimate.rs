@@ -207,7 +207,7 @@ fn limit_that_holds_few_requests_for_long_shows_in_the_percentiles() {
     };
     limit("writes.toml", "writes", 30, 5, "hp-c2247a");
     limit("all.toml", "all", 60, 10, "cheetah-36es");
-    limit("reordering.toml", "writes", 30, 5, "nearline-7200");
+    limit("reordering.toml", "all", 30, 5, "nearline-7200");
     // Limits hold requests for less than a hundredth of the mean response time here.
     for (device, load) in [("writes.toml", "read=50%,poisson=30/s"), ("all.toml", "read=100%,poisson=42/s")] {
         let line = format!("random,size=8KiB,{load},requests=1000000");
@@ -218,7 +218,7 @@ fn limit_that_holds_few_requests_for_long_shows_in_the_percentiles() {
             close(&first(&estimated)[figure], number(&first(&simulated)[figure]), tolerance);
         }
     }
-    let load = "random,size=8KiB,read=50%,poisson=30/s";
+    let load = "random,size=8KiB,read=100%,poisson=15/s";
     let unknown = bench.json(&["estimate", "reordering.toml", "-w", load]);
     assert_eq!(first(&unknown)["response_p99_ms"], Value::Null, "{unknown}");
     let notes = first(&unknown)["notes"].to_string();

@@ -18,7 +18,7 @@ use seeklab_core::{Duration, Instant, Operation, Request};
 
 use super::device::DiskBlueprint;
 use super::electronics::BufferRules;
-use super::law::{Points, SHORT, WARM_UP};
+use super::law::{Points, SHORT, WARM_UP, is_reordered};
 use crate::service_law::{Demand, ServiceTimes, WriteBuffer};
 
 /// Least share of each operation in the integral, so that there are times of both.
@@ -38,7 +38,7 @@ pub(super) fn write_buffer(blueprint: &DiskBlueprint, demand: &Demand) -> Option
     let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
     let overlap = |overlaps: bool, overheads_s: &[f64]| if overlaps { mean(overheads_s) } else { 0.0 };
     Some(WriteBuffer {
-        is_reordered: false,
+        is_reordered: is_reordered(blueprint, demand),
         extents: rules.extents,
         extents_beside_read: rules.extents_beside_read,
         reads_wait_for_all: rules.reads_wait_for_all,

@@ -83,10 +83,8 @@ const STEP: f64 = 0.569_840_290_998_053;
 pub(super) fn service_law(blueprint: &DiskBlueprint, demand: &Demand) -> Option<ServiceLaw> {
     let addresses = demand.addresses?;
     let is_direct = matches!(blueprint.electronics_parameters(), ElectronicsParameters::Direct(_));
-    let has_choice = !demand.one_at_a_time && blueprint.capabilities().queue_depth > 1;
-    let in_own_order = has_choice && blueprint.scheduler != SchedulerSpec::FCFS;
     let is_buffered = demand.reads < 1.0 && blueprint.electronics_parameters().buffer_rules().is_some();
-    if in_own_order || is_buffered {
+    if is_reordered(blueprint, demand) || is_buffered {
         return None;
     }
     let integral = Integral { blueprint, demand, addresses };
@@ -95,6 +93,12 @@ pub(super) fn service_law(blueprint: &DiskBlueprint, demand: &Demand) -> Option<
         Some(order) if order.to_string() == "c-look" => Some(integral.c_look()),
         Some(_) => None,
     }
+}
+
+/// Returns true if the drive chooses among the commands that it holds.
+pub(super) fn is_reordered(blueprint: &DiskBlueprint, demand: &Demand) -> bool {
+    let holds_several = !demand.one_at_a_time && blueprint.capabilities().queue_depth > 1;
+    holds_several && blueprint.scheduler != SchedulerSpec::FCFS
 }
 
 /// Integral over the addresses of a demand on a disk.

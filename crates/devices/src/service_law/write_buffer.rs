@@ -10,8 +10,8 @@ use super::{ServiceLaw, ServiceTimes};
 /// begun. A write that finds no room waits for the oldest extent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WriteBuffer {
-    /// True if a queue in front of the disk has another order than that of arrival: which request comes next then depends on
-    /// those that destages have held up.
+    /// True if a queue of the disk or in front of it has another order than that of arrival: which request comes next then
+    /// depends on those that destages have held up, and on the room in the buffer.
     pub is_reordered: bool,
     /// Extents at most that are not on the media, the one being written included. At least one.
     pub extents: u32,

@@ -190,6 +190,40 @@ fn read_ahead_is_found_at_every_moment() {
     }
 }
 
+/// What the buffer answers does not wait for the arm, so commands of one stream do not overtake each other.
+#[test]
+fn sequential_commands_in_a_queue_keep_the_rate_of_one_at_a_time() {
+    for drive in disks().map(Drive::of) {
+        let description = device(drive.name, &[]);
+        let depth = parameters(&description).queue.depth;
+        if depth == 1 {
+            continue;
+        }
+        for (op, kib) in
+            [Operation::Read, Operation::Write].into_iter().flat_map(|op| SIZES_KIB.map(|kib| (op, kib)))
+        {
+            let load = drive.load(op, kib, 0);
+            let count = 2000.min(80_000 / load.blocks);
+            let rate = |outstanding: u32| {
+                let mut device = description.build(Seed(1), "disk0").unwrap();
+                let requests =
+                    (0..count).map(|id| Request::new(id, op, id * load.blocks, load.blocks as u32));
+                let completions = closed(&mut *device, outstanding as usize, requests);
+                count as f64 / completions.last().unwrap().completed.as_s()
+            };
+            let alone = rate(1);
+            for outstanding in [2, 4, 8, 32].into_iter().filter(|&outstanding| outstanding <= depth) {
+                let share = rate(outstanding) / alone;
+                assert!(
+                    share > 0.98,
+                    "{}, {op:?}, {kib} KiB, {outstanding} outstanding: {share:.3} of the rate of one",
+                    drive.name
+                );
+            }
+        }
+    }
+}
+
 /// The tables of `docs/models/sequential.md`.
 fn tables() -> String {
     let mut page = String::new();

@@ -17,9 +17,8 @@
 //! [Law & Kelton 2000, section 11.4]). The draws are the same at every rate, so figures change with the rate alone.
 //!
 //! # Scope and limits
-//! Addresses of consecutive requests are independent, so no read hits the buffer and no two writes share an extent. If
-//! the device orders commands, each waiting command is chosen with equal probability, with the service times of the law
-//! for that number waiting.
+//! Addresses of consecutive requests are independent, so no read hits the buffer and no two writes share an extent.
+//! Commands are served in order of arrival.
 //!
 //! # References
 //! - [Law & Kelton 2000] A. M. Law, W. D. Kelton, *Simulation Modeling and Analysis*, 3rd edition, McGraw-Hill, 2000.
@@ -31,8 +30,8 @@ use seeklab_core::{Seed, Stream};
 use seeklab_devices::service_law::{BufferedWrites, ServiceTimes, WriteBuffer};
 
 use crate::error::{EstimateError, check_positive};
-use crate::method::{Quantiles, SHARES};
 use crate::moments::ServiceMoments;
+use crate::quantiles::{OperationTimes, Quantiles, SHARES, quantiles_s};
 use crate::queueing::control::slope;
 use crate::queueing::{Lindley, ServedArrival, Steady, mg1};
 
@@ -63,15 +62,6 @@ pub struct BufferedSteady {
     pub writes: Option<OperationTimes>,
 }
 
-/// Response times of one operation, in seconds.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct OperationTimes {
-    /// Mean.
-    pub mean_s: f64,
-    /// Times that shares of the requests do not exceed.
-    pub quantiles_s: Quantiles,
-}
-
 /// Steady state of Poisson arrivals at a device with a write buffer. Arrivals above the rate with a full buffer have none;
 /// [`buffered_saturation_per_s`] gives that rate.
 ///
@@ -86,8 +76,6 @@ pub fn buffered_writes(
     let mut draws = Draws::new(writes);
     let mut sums = Sums::new(arrivals_per_s, writes);
     let factors = read_factors(writes);
-    let in_order = writes.read_law.in_order;
-    let mut order: Stream = Seed(0).stream("estimate.buffered_writes.order");
     let mut waiting: VecDeque<Drawn> = VecDeque::new();
     let mut next = draws.next(1.0 / arrivals_per_s);
     for _ in 0..ARRIVALS {
@@ -98,9 +86,8 @@ pub fn buffered_writes(
             waiting.push_back(next);
             next = draws.next(1.0 / arrivals_per_s);
         }
-        let place = if in_order { 0 } else { order.below(waiting.len() as u64) as usize };
         let number = waiting.len();
-        let request = waiting.swap_remove_front(place).expect("a request has arrived");
+        let request = waiting.pop_front().expect("a request has arrived");
         // Requests that arrive at an idle device choose nothing.
         let number = if is_idle && request.arrival_s >= start_s { 0 } else { number };
         let completed_s = server.serve(start_s, &request, factors[number.min(factors.len() - 1)]);
@@ -377,7 +364,8 @@ impl Sums {
         let mut together: Vec<f64> = self.responses_s.iter().flatten().copied().collect();
         let [mut reads_s, mut writes_s] = std::mem::take(&mut self.responses_s);
         let times = |times_s: &mut [f64], mean_s| {
-            (!times_s.is_empty()).then(|| OperationTimes { mean_s, quantiles_s: quantiles_s(times_s) })
+            (!times_s.is_empty())
+                .then(|| OperationTimes { mean_s, quantiles_s: quantiles_s(times_s, SHARES) })
         };
         BufferedSteady {
             steady: Steady {
@@ -388,19 +376,11 @@ impl Sums {
                 outstanding_mean: self.arrivals_per_s * all_s,
             },
             service: self.service,
-            quantiles_s: quantiles_s(&mut together),
+            quantiles_s: quantiles_s(&mut together, SHARES),
             reads: times(&mut reads_s, means_s[0]),
             writes: times(&mut writes_s, means_s[1]),
         }
     }
-}
-
-/// Times that the shares of [`SHARES`] do not exceed.
-fn quantiles_s(times_s: &mut [f64]) -> Quantiles {
-    SHARES.map(|share| {
-        let rank = ((share * times_s.len() as f64) as usize).min(times_s.len() - 1);
-        *times_s.select_nth_unstable_by(rank, f64::total_cmp).1
-    })
 }
 
 #[cfg(test)]

@@ -31,8 +31,8 @@ use seeklab_core::Seed;
 use seeklab_devices::service_law::{RateLimit, ServiceTimes, TokenShare};
 
 use crate::error::{EstimateError, check_positive};
-use crate::method::{Quantiles, SHARES};
 use crate::moments::ServiceMoments;
+use crate::quantiles::{Quantiles, SHARES, quantile_s};
 use crate::queueing::control::slope;
 use crate::queueing::{Steady, mg1_queue_times};
 
@@ -256,7 +256,7 @@ impl Controlled<'_> {
     fn quantiles_s(&self, exact_s: &Quantiles) -> Quantiles {
         let mut least_s = 0.0_f64;
         std::array::from_fn(|index| {
-            let of = |times_s: &[f64]| quantile_of(times_s, SHARES[index]);
+            let of = |times_s: &[f64]| quantile_s(&mut times_s.to_vec(), SHARES[index]);
             least_s = least_s.max(self.figure(of, exact_s[index]));
             least_s
         })
@@ -265,11 +265,6 @@ impl Controlled<'_> {
 
 fn mean_of(times_s: &[f64]) -> f64 {
     times_s.iter().sum::<f64>() / times_s.len() as f64
-}
-
-fn quantile_of(times_s: &[f64], share: f64) -> f64 {
-    let place = ((share * times_s.len() as f64) as usize).min(times_s.len() - 1);
-    *times_s.to_vec().select_nth_unstable_by(place, f64::total_cmp).1
 }
 
 /// Draws requests and holds them.

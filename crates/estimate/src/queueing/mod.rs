@@ -64,7 +64,7 @@ mod thinking_quantiles;
 pub use allen_cunneen::allen_cunneen;
 pub use batches::{Batch, BatchSizes, mxg1, mxg1_response_times};
 pub use bounds::{ThroughputBounds, asymptotic_bounds, balanced_bounds};
-pub use buffered_writes::{BufferedSteady, OperationTimes, buffered_saturation_per_s, buffered_writes};
+pub use buffered_writes::{BufferedSteady, buffered_saturation_per_s, buffered_writes};
 pub use departures::{DepartureChain, QueueDependentService, departure_chain};
 pub use finite_departures::finite_departures;
 pub use finite_population::{Population, finite_population};

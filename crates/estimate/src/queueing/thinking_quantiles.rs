@@ -31,6 +31,7 @@ use seeklab_devices::service_law::OrderPoint;
 
 use super::reordered::Order;
 use crate::moments::ServiceMoments;
+use crate::quantiles::quantiles_s;
 use crate::queueing::{Population, Steady};
 
 /// Requests that are followed.
@@ -127,12 +128,6 @@ fn requests(population: Population, order: ServiceOrder<'_>) -> usize {
         ServiceOrder::Arrival => REQUESTS,
         ServiceOrder::Sampled(_) => REQUESTS.min(COMPARISONS_MAX / population.members as usize),
     }
-}
-
-/// Times that shares of the requests do not exceed.
-fn quantiles_s<const N: usize>(times_s: &mut [f64], shares: [f64; N]) -> [f64; N] {
-    times_s.sort_unstable_by(f64::total_cmp);
-    shares.map(|share| times_s[((share * times_s.len() as f64) as usize).min(times_s.len() - 1)])
 }
 
 /// A request that waits.

@@ -106,7 +106,7 @@ fn mixed(name: &str, reads: f64, share: f64) -> (Estimate, f64) {
     let demand = demand(&disk, reads);
     let buffer = disk.write_buffer(&demand).unwrap();
     let read_law = disk.service_law(&Demand { reads: 1.0, ..demand }, &|_| None).unwrap();
-    let law = with_write_buffer(read_law, buffer, reads, None);
+    let law = with_write_buffer(read_law, buffer, reads);
     let arrivals_per_s = share * law.saturation_per_s();
     let estimate = open_poisson(arrivals_per_s, &law).unwrap();
     assert_eq!(estimate.method, Method::BufferedWrites);
@@ -139,7 +139,7 @@ fn full_buffer_sustains_what_closed_runs_complete() {
             let demand = demand(&disk, reads);
             let buffer = disk.write_buffer(&demand).unwrap();
             let read_law = disk.service_law(&Demand { reads: 1.0, ..demand }, &|_| None).unwrap();
-            let law = with_write_buffer(read_law, buffer, reads, None);
+            let law = with_write_buffer(read_law, buffer, reads);
             let mut load = Poisson::new(&disk, reads, 1.0, 6_000);
             let requests: Vec<Request> = (0..6_000).map(|_| load.request()).collect();
             let build = || {

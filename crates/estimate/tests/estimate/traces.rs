@@ -71,7 +71,7 @@ impl Trace {
         .unwrap();
         times_s.sort_unstable_by(f64::total_cmp);
         let mean_s = times_s.iter().sum::<f64>() / times_s.len() as f64;
-        (mean_s, times_s[times_s.len() * 99 / 100])
+        (mean_s, times_s[(times_s.len() * 99).div_ceil(100) - 1])
     }
 }
 
@@ -97,7 +97,7 @@ fn errors(trace: &Trace, growths: &[f64]) -> Vec<(f64, f64)> {
     let services = services_in_queue(&nearline, &trace.requests, &trace.arrivals).unwrap();
     let of = |growth: &f64| {
         let load = RecordedLoad { arrivals: &trace.arrivals, services: &services, growth: *growth };
-        let estimate = recorded(load, &law).unwrap();
+        let estimate = recorded(load, &trace.requests, &law).unwrap();
         assert_eq!(estimate.method, Method::LindleyReordered);
         let (mean_s, p99_s) = trace.grown(*growth).simulated();
         (estimate.steady.response_mean_s / mean_s - 1.0, estimate.quantiles_s.unwrap()[3] / p99_s - 1.0)
@@ -117,7 +117,7 @@ fn recursion_repeats_the_run_that_gave_its_services() {
 fn recursion_predicts_the_response_times_at_other_rates() {
     // Reads depend on the queue alone. Idle times, which shrink with growth, put writes on the media besides.
     let rates: [(f64, [f64; 2], f64, f64); 3] =
-        [(1.0, [0.8, 1.25], 0.05, 0.1), (1.0, [0.5, 2.0], 0.1, 0.3), (0.6, [0.8, 1.25], 0.25, 0.25)];
+        [(1.0, [0.8, 1.25], 0.05, 0.1), (1.0, [0.5, 2.0], 0.1, 0.3), (0.6, [0.8, 1.25], 0.25, 0.4)];
     for (reads, growths, tolerance, tolerance_p99) in rates {
         let found = errors(&Trace::new(12_000, reads), &growths);
         for (mean, p99) in &found {

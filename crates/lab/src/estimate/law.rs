@@ -107,13 +107,7 @@ fn with_buffered_writes(
     if read_law.servers > 1.0 {
         return Ok(None);
     }
-    let full = if read_law.in_order {
-        None
-    } else {
-        let build = || device.build(seed, "disk0").expect("the device was built when it was resolved");
-        Some(sample_law(&build, requests, None).map_err(failure)?)
-    };
-    let law = with_write_buffer(read_law, buffer, load.demand.reads, full);
+    let law = with_write_buffer(read_law, buffer, load.demand.reads);
     // Limits count the requests of the whole demand.
     let beneath =
         |_: &Description| Some(ServiceLaw::of_server(LawOrigin::Exact, ServiceTimes::constant(0.0)));
@@ -122,7 +116,7 @@ fn with_buffered_writes(
     Ok(Some(ServiceLaw { limits, ..law }))
 }
 
-/// Returns true if a queue with another order than that of arrival is in front of a disk with this buffer.
+/// Returns true if a disk with this buffer, or a queue in front of it, has another order than that of arrival.
 fn is_reordered(device: &Resolved, buffer: &WriteBuffer) -> bool {
     buffer.is_reordered || device.queue().is_some_and(|(scheduler, _)| scheduler != SchedulerSpec::FCFS)
 }

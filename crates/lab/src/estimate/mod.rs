@@ -361,7 +361,8 @@ impl Estimating {
                 None => self.closed_at(grown(*population, growth)),
             },
             Times::Recorded(arrivals) => {
-                let estimate = recorded(RecordedLoad { arrivals, services, growth }, &self.law)?;
+                let estimate =
+                    recorded(RecordedLoad { arrivals, services, growth }, &self.load.requests, &self.law)?;
                 // The arrivals of a trace end; those of a description go on.
                 match self.exceeded(&estimate) {
                     Some(overload) if !self.load.has_same_arrivals => Err(overload),
