@@ -35,16 +35,14 @@ pub(super) fn sample(requests: &Arc<[Request]>) -> Arc<[Request]> {
         .collect()
 }
 
-/// Returns the law of a device under a load, sampled with these requests where it has no formula.
+/// Returns the law of a device under a load, sampled with these requests where it has no formula. Closed runs keep a buffer of
+/// writes full: [`with_buffered_writes`] has the law of one that empties between arrivals.
 pub(super) fn law(
     device: &Resolved,
     load: &Load,
     requests: &Arc<[Request]>,
     seed: Seed,
 ) -> Result<ServiceLaw, Failure> {
-    if let Some(law) = with_buffered_writes(device, load, requests, seed)? {
-        return Ok(law);
-    }
     let also = match &load.times {
         Times::Closed(population) => Some(population.members),
         _ => None,
@@ -87,7 +85,7 @@ const CRITICALITY_C_LOOK: &str = "criticality-c-look";
 
 /// The law of reads, and of writes that a buffer of the device takes. `None` without such a buffer, and of loads for which
 /// closed runs show what arrivals meet.
-fn with_buffered_writes(
+pub(super) fn with_buffered_writes(
     device: &Resolved,
     load: &Load,
     requests: &Arc<[Request]>,
@@ -124,6 +122,11 @@ fn is_reordered(device: &Resolved, buffer: &WriteBuffer) -> bool {
 /// Share of the requests that are writes into a buffer which the device works off in idle times, if the law has no idle times:
 /// it is that of closed runs. Otherwise 0.
 pub(super) fn writes_without_law(device: &Resolved, load: &Load, law: &ServiceLaw) -> f64 {
+    if law.buffered_writes.is_some() { 0.0 } else { writes_until_idle(device, load) }
+}
+
+/// Share of the requests that are writes into a buffer which the device works off in idle times; 0 of loads that leave none.
+pub(super) fn writes_until_idle(device: &Resolved, load: &Load) -> f64 {
     let leaves_idle = match &load.times {
         Times::Poisson { .. } | Times::Batches { .. } | Times::Prioritised { .. } => true,
         Times::Closed(population) => population.think_mean_s > 0.0,
@@ -132,7 +135,7 @@ pub(super) fn writes_without_law(device: &Resolved, load: &Load, law: &ServiceLa
     };
     let is_buffered = |request: &&Request| request.op == Operation::Write && may_be_buffered(request);
     let writes = load.requests.iter().filter(is_buffered).count();
-    if !leaves_idle || law.buffered_writes.is_some() || writes == 0 {
+    if !leaves_idle || writes == 0 {
         return 0.0;
     }
     let Ok(built) = device.build(Seed(0), "disk0") else { return 0.0 };

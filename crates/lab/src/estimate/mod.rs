@@ -146,6 +146,7 @@ pub fn estimate(session: &Session, options: &EstimateOptions) -> Result<Estimate
     let mut unmet = Vec::new();
     for device in &devices {
         session.check()?;
+        let _working = session.working(&format!("estimating {}", device.label()));
         let estimating = Estimating::new(device, &workload, options.seed)?;
         let (mut row, failure) = row(device, &estimating)?;
         if let Some(bound) = options.until {
@@ -249,23 +250,31 @@ impl Estimating {
         let own_law = |load: &Load, sample: &Arc<[Request]>| {
             law::law(device, load, sample, seed).map_err(|failure| failure.context(device.label()))
         };
-        let mut law = match (&network, law::with_priorities(device, &load)) {
+        let buffered_law = |load: &Load, sample: &Arc<[Request]>| {
+            let law = law::with_buffered_writes(device, load, sample, seed);
+            law.map_err(|failure| failure.context(device.label()))
+        };
+        let law = match (&network, law::with_priorities(device, &load)) {
             (Some(network), _) => network.bottleneck().clone(),
             (None, Some((law, times))) => {
                 load.times = times;
                 law
             }
-            (None, None) => own_law(&load, &sample)?,
+            (None, None) => match buffered_law(&load, &sample)? {
+                Some(law) => law,
+                None => {
+                    // A law of closed runs is one of a full buffer. What arrivals meet, a run over drawn ones shows.
+                    if matches!(load.times, Times::Poisson { .. })
+                        && law::writes_until_idle(device, &load) > 0.0
+                        && let Some(drawn) = with_drawn_arrivals(device, workload, seed)?
+                    {
+                        load = drawn;
+                        sample = law::sample(&load.requests);
+                    }
+                    own_law(&load, &sample)?
+                }
+            },
         };
-        // A law of closed runs is one of a full buffer. What arrivals meet, a run over drawn ones shows.
-        if matches!(load.times, Times::Poisson { .. })
-            && law::writes_without_law(device, &load, &law) > 0.0
-            && let Some(drawn) = with_drawn_arrivals(device, workload, seed)?
-        {
-            load = drawn;
-            sample = law::sample(&load.requests);
-            law = own_law(&load, &sample)?;
-        }
         if let Some(batches) = load.batches.take().filter(|_| is_one_server(&law)) {
             let recorded = std::mem::replace(&mut load.times, batches);
             if law::writes_without_law(device, &load, &law) > 0.0 {
