@@ -32,7 +32,7 @@ pub use feature::Feature;
 pub(crate) use fitted::fitted_model;
 pub(crate) use model::Parts;
 pub use model::Station;
-pub use order::Order;
+pub use order::{First, Order};
 pub use parameters::StationParameters;
 
 /// Parts of a station, for a fit that makes one.

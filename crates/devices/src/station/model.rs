@@ -161,7 +161,11 @@ impl Device for Station {
                 faults: FaultSet::NONE,
             });
             if !self.waiting.is_empty() {
-                let rank = self.station.picks.draw(self.waiting.len(), &mut self.choices);
+                let rank = self.station.picks.draw(
+                    self.waiting.len(),
+                    self.station.line.firsts(self.asked.iter()),
+                    &mut self.choices,
+                );
                 let last_end = self.state.last_end();
                 let place = self.station.line.place(self.asked.iter(), rank, last_end, &mut self.scratch);
                 self.asked.remove(place);

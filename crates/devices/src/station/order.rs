@@ -32,7 +32,44 @@ impl Order {
     }
 }
 
-/// Place of a request in an order: behind all reads or not, and its distance.
+/// Operation whose requests stand before all others.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum First {
+    /// No operation: all stand in one order.
+    #[default]
+    None,
+    /// Reads, as under a scheduler that holds writes back.
+    Reads,
+    /// Writes, as in a drive that takes them at once while its buffer has room.
+    Writes,
+}
+
+impl First {
+    /// Every precedence, in the order of [`Line::ranks`].
+    pub const ALL: [Self; 3] = [Self::None, Self::Reads, Self::Writes];
+
+    /// Returns true if requests of an operation stand before those of others.
+    const fn is_of(self, op: Operation) -> bool {
+        matches!((self, op), (Self::Reads, Operation::Read) | (Self::Writes, Operation::Write))
+    }
+
+    /// Returns true if nothing has precedence.
+    pub(super) fn is_none(&self) -> bool {
+        *self == Self::None
+    }
+
+    /// Beginning of the description of an order.
+    const fn describe(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Reads => "reads first, then ",
+            Self::Writes => "writes first, then ",
+        }
+    }
+}
+
+/// Place of a request in an order: behind those of the first operation or not, and its distance.
 pub(super) type Key = (bool, u64);
 
 /// Order of the waiting requests, and the resolution of its addresses.
@@ -43,17 +80,17 @@ pub struct Line {
     /// Blocks of a band, at least one. Within a band requests stand in order of arrival: so elevators do that know
     /// cylinders.
     pub band_blocks: u64,
-    /// Reads stand before all other operations; among themselves they stand in the order.
-    pub reads_first: bool,
+    /// Operation that stands before all others; its requests stand in the order among themselves.
+    pub first: First,
 }
 
 /// Blocks of a band that are tried.
 const BANDS: [u64; 8] = [1, 16, 64, 256, 1 << 10, 1 << 12, 1 << 14, 1 << 16];
 
 impl Line {
-    /// All that are tried without reads first; each is also tried with reads first.
+    /// All that are tried without precedence; each is also tried with that of reads and of writes.
     pub fn all() -> impl Iterator<Item = Self> {
-        let line = |order, band_blocks| Self { order, band_blocks, reads_first: false };
+        let line = |order, band_blocks| Self { order, band_blocks, first: First::None };
         let banded = move |order| BANDS.into_iter().map(move |band_blocks| line(order, band_blocks));
         [line(Order::Fcfs, 1)]
             .into_iter()
@@ -63,7 +100,7 @@ impl Line {
     /// Description for messages.
     pub(super) fn describe(self) -> String {
         let order = self.order.describe();
-        let first = if self.reads_first { "reads first, then " } else { "" };
+        let first = self.first.describe();
         match self.band_blocks {
             1 => format!("{first}{order}"),
             blocks => format!("{first}{order}, that of arrival within {blocks} blocks"),
@@ -72,14 +109,14 @@ impl Line {
 
     /// Returns true if requests stand in their order of arrival.
     const fn is_arrival(self) -> bool {
-        matches!(self.order, Order::Fcfs) && !self.reads_first
+        matches!((self.order, self.first), (Order::Fcfs, First::None))
     }
 
     /// Returns the keys of requests. The request with the least key comes first; at equal keys the first
     /// that arrived.
     fn keys(self, last_end: u64) -> impl Fn(&StationRequest) -> Key {
         let distance = self.distances(last_end);
-        move |asked| (self.reads_first && asked.op != Operation::Read, distance(asked))
+        move |asked| (self.first != First::None && !self.first.is_of(asked.op), distance(asked))
     }
 
     /// Returns the distances of requests in the order.
@@ -97,27 +134,40 @@ impl Line {
         }
     }
 
-    /// Returns the numbers of waiting requests, given in order of arrival, that come before the one at `place`: under this line, and
-    /// under the same line with reads first.
+    /// Returns the number of waiting requests of the operation that stands before all others; 0 without one.
+    pub fn firsts<'a>(self, waiting: impl Iterator<Item = &'a StationRequest>) -> usize {
+        if self.first.is_none() { 0 } else { waiting.filter(|asked| self.first.is_of(asked.op)).count() }
+    }
+
+    /// Returns the numbers of waiting requests, given in order of arrival, that come before the one at `place`: under this line with
+    /// each precedence of [`First::ALL`].
     pub fn ranks<'a>(
         self,
         waiting: impl ExactSizeIterator<Item = &'a StationRequest>,
         place: usize,
         own: &StationRequest,
         last_end: u64,
-    ) -> [usize; 2] {
-        let own_is_read = own.op == Operation::Read;
+    ) -> [usize; First::ALL.len()] {
+        let own_op = own.op;
         let distance = self.distances(last_end);
         let own = (distance(own), place);
-        // All reads; reads that are nearer; others that are nearer.
-        let (mut reads, mut nearer) = (0, [0; 2]);
+        // Requests of each precedence, and those of them that are nearer; all are nearer or not without one.
+        let (mut all, mut nearer) = ([0; First::ALL.len()], [0; First::ALL.len()]);
         for (at, asked) in waiting.enumerate() {
-            let is_read = asked.op == Operation::Read;
-            reads += usize::from(is_read);
-            nearer[usize::from(is_read)] += usize::from((distance(asked), at) < own);
+            let class = match asked.op {
+                Operation::Read => First::Reads,
+                Operation::Write => First::Writes,
+                _ => First::None,
+            };
+            all[class as usize] += 1;
+            nearer[class as usize] += usize::from((distance(asked), at) < own);
         }
-        let [others, nearer_reads] = nearer;
-        [others + nearer_reads, if own_is_read { nearer_reads } else { reads + others }]
+        let nearer_of_all: usize = nearer.iter().sum();
+        First::ALL.map(|first| match first {
+            First::None => nearer_of_all,
+            _ if first.is_of(own_op) => nearer[first as usize],
+            _ => all[first as usize] + nearer_of_all - nearer[first as usize],
+        })
     }
 
     /// The place of the one that so many of those that wait come before; there are more than `rank`.
@@ -162,11 +212,15 @@ mod tests {
             (Order::Ascending, 64, 1),
             (Order::Ascending, 1024, 0),
         ] {
-            let line = Line { order, band_blocks, reads_first: false };
+            let line = Line { order, band_blocks, first: First::None };
             assert_eq!(line.place(waiting.iter(), 0, 100, &mut scratch), first, "{line:?}");
             for rank in 0..waiting.len() {
                 let place = line.place(waiting.iter(), rank, 100, &mut scratch);
-                assert_eq!(line.ranks(waiting.iter(), place, &waiting[place], 100), [rank; 2], "{line:?}");
+                assert_eq!(
+                    line.ranks(waiting.iter(), place, &waiting[place], 100)[..2],
+                    [rank; 2],
+                    "{line:?}"
+                );
             }
         }
     }
@@ -174,7 +228,7 @@ mod tests {
     #[test]
     fn every_order_is_tried_with_every_band_once() {
         let lines: Vec<Line> = Line::all().collect();
-        assert!(lines[0].is_arrival() && lines.iter().all(|line| !line.reads_first));
+        assert!(lines[0].is_arrival() && lines.iter().all(|line| line.first.is_none()));
         for order in [Order::Nearest, Order::Ascending] {
             let bands = lines.iter().filter(|line| line.order == order).map(|line| line.band_blocks);
             assert_eq!(bands.collect::<Vec<_>>(), BANDS);
@@ -186,7 +240,7 @@ mod tests {
     fn bands_are_whole_parts_of_the_address() {
         let at = |lbn| StationRequest { op: Operation::Read, lbn, blocks: 8, fua: false };
         for band_blocks in [1, 3, 64, 1_000, 1 << 16] {
-            let line = Line { order: Order::Nearest, band_blocks, reads_first: false };
+            let line = Line { order: Order::Nearest, band_blocks, first: First::None };
             for lbn in [0, 1, 999, 65_535, 65_536, 1_000_003] {
                 let bands = (lbn / band_blocks).abs_diff(70_000 / band_blocks);
                 assert_eq!(line.keys(70_000)(&at(lbn)), (false, bands), "{band_blocks} {lbn}");
@@ -195,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_stand_before_writes_and_in_order_among_themselves() {
+    fn first_operation_stands_before_others_and_in_order_among_itself() {
         let at = |op, lbn| StationRequest { op, lbn, blocks: 8, fua: false };
         let waiting = [
             at(Operation::Write, 100),
@@ -204,12 +258,18 @@ mod tests {
             at(Operation::Read, 300),
         ];
         let mut scratch = Vec::new();
-        for (order, expected) in [(Order::Fcfs, [1, 3, 0, 2]), (Order::Ascending, [3, 1, 0, 2])] {
-            let line = Line { order, band_blocks: 1, reads_first: true };
+        for (order, first, expected) in [
+            (Order::Fcfs, First::Reads, [1, 3, 0, 2]),
+            (Order::Ascending, First::Reads, [3, 1, 0, 2]),
+            (Order::Fcfs, First::Writes, [0, 1, 2, 3]),
+            (Order::Ascending, First::Writes, [0, 2, 3, 1]),
+        ] {
+            let line = Line { order, band_blocks: 1, first };
             for (rank, place) in expected.into_iter().enumerate() {
                 // The head stands at 100, so the write and the flush have the same key.
                 assert_eq!(line.place(waiting.iter(), rank, 100, &mut scratch), place, "{line:?} {rank}");
-                assert_eq!(line.ranks(waiting.iter(), place, &waiting[place], 100)[1], rank, "{line:?}");
+                let ranks = line.ranks(waiting.iter(), place, &waiting[place], 100);
+                assert_eq!(ranks[first as usize], rank, "{line:?}");
             }
         }
     }

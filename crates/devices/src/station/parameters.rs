@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 
 use super::feature::{Feature, Row};
 use super::model::Parts;
-use super::order::{Line, Order};
+use super::order::{First, Line, Order};
 use super::picks::PickCounts;
 use super::state::Scale;
 use super::tree::Tree;
@@ -67,9 +67,9 @@ pub struct StationParameters {
     #[serde(default = "one")]
     #[schemars(range(min = 1), extend("x-unit" = "blocks"))]
     pub band_blocks: u64,
-    /// Reads stand before the other operations in the order.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub reads_first: bool,
+    /// Operation whose requests stand before all others.
+    #[serde(default, skip_serializing_if = "First::is_none")]
+    pub first: First,
     /// Ranks in that order of the requests that are taken next, by the number of waiting requests, as
     /// text.
     #[serde(default)]
@@ -89,11 +89,6 @@ pub struct StationParameters {
 
 const fn fcfs() -> Order {
     Order::Fcfs
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_false(value: &bool) -> bool {
-    !*value
 }
 
 const fn one() -> u64 {
@@ -154,7 +149,7 @@ impl StationParameters {
 
     /// Returns the order of the waiting requests.
     pub(super) const fn line(&self) -> Line {
-        Line { order: self.order, band_blocks: self.band_blocks, reads_first: self.reads_first }
+        Line { order: self.order, band_blocks: self.band_blocks, first: self.first }
     }
 
     fn destage(&self) -> Duration {

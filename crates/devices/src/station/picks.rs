@@ -4,7 +4,9 @@
 //! of the last service. Ranks between are counted by 32nds of the range between.
 //!
 //! As text, for a class of numbers of waiting requests: `24: 0*90 2*1 -1*7 ~16*2` means that the first in
-//! line was taken 90 times, the third once, the last 7 times, and a request halfway between twice.
+//! line was taken 90 times, the third once, the last 7 times, and a request halfway between twice. Where one operation stands
+//! before all others, ranks are those among the requests of that operation if one waits; `first: 40*2` means that it was
+//! taken 40 times of those in which others waited, too, and 2 times another was.
 
 use seeklab_core::Stream;
 use seeklab_core::statistics::{least_of, octave_class};
@@ -17,6 +19,9 @@ const BETWEEN: u32 = 32;
 
 /// Places of a pick: the ranks from the first on, those between, those to the last.
 const PLACES: usize = (END + BETWEEN + END) as usize;
+
+/// Beginning of the text of the precedence.
+const FIRST: &str = "first:";
 
 /// Classes of how many wait: four for each doubling.
 const CLASSES: usize = 64;
@@ -72,20 +77,44 @@ fn read_place(text: &str) -> Option<usize> {
 
 /// Picks being counted.
 #[derive(Debug, Clone, Default)]
-pub struct PickCounts(Vec<(usize, [u64; PLACES])>);
+pub struct PickCounts {
+    /// Places by class of numbers of waiting requests.
+    classes: Vec<(usize, [u64; PLACES])>,
+    /// Picks at which an operation stood before others that waited: that operation was taken, and another.
+    first: Precedence,
+}
+
+/// How often the operation that stands before all others was taken while others waited, too, and how often another was.
+#[derive(Debug, Clone, Copy, Default)]
+struct Precedence {
+    kept: u64,
+    broken: u64,
+}
 
 impl PickCounts {
-    /// The request of that rank (from 0) was taken of `waiting`.
-    pub fn record(&mut self, rank: u32, waiting: u32) {
+    /// The request of that rank (from 0) was taken of `waiting`, of which `first` are of the operation that stands before all others.
+    pub fn record(&mut self, rank: u32, waiting: u32, first: u32) {
+        let (rank, waiting) = if first == 0 || first == waiting {
+            (rank, waiting)
+        } else if rank < first {
+            self.first.kept += 1;
+            (rank, first)
+        } else {
+            self.first.broken += 1;
+            (rank - first, waiting - first)
+        };
+        if waiting < 2 {
+            return;
+        }
         let class = class(waiting);
-        let at = match self.0.binary_search_by_key(&class, |(class, _)| *class) {
+        let at = match self.classes.binary_search_by_key(&class, |(class, _)| *class) {
             Ok(at) => at,
             Err(at) => {
-                self.0.insert(at, (class, [0; PLACES]));
+                self.classes.insert(at, (class, [0; PLACES]));
                 at
             }
         };
-        self.0[at].1[place(rank, waiting)] += 1;
+        self.classes[at].1[place(rank, waiting)] += 1;
     }
 
     /// Logarithm of the likelihood of the picks by their own shares.
@@ -95,13 +124,19 @@ impl PickCounts {
             let counted = places.iter().filter(|count| **count > 0).map(|count| *count as f64);
             counted.map(|count| count * (count / total).ln()).sum::<f64>()
         };
-        self.0.iter().map(|(_, places)| of(places)).sum()
+        let Precedence { kept, broken } = self.first;
+        of(&[kept, broken]) + self.classes.iter().map(|(_, places)| of(places)).sum::<f64>()
+    }
+
+    /// Returns true if the operation that stands before all others was taken at least as often as others were instead.
+    pub fn keeps_precedence(&self) -> bool {
+        self.first.kept >= self.first.broken
     }
 
     /// Share of the picks that did not fall on the first in line.
     pub(super) fn out_of_order(&self) -> f64 {
-        let all: u64 = self.0.iter().flat_map(|(_, places)| places).sum();
-        let first: u64 = self.0.iter().map(|(_, places)| places[0]).sum();
+        let all: u64 = self.classes.iter().flat_map(|(_, places)| places).sum();
+        let first: u64 = self.classes.iter().map(|(_, places)| places[0]).sum();
         (all - first) as f64 / all.max(1) as f64
     }
 
@@ -113,14 +148,16 @@ impl PickCounts {
                 counted.map(|(place, count)| format!("{}*{count}", write_place(place))).collect();
             format!("{}: {}", least_of(*class as u32, 4), items.join(" "))
         };
-        self.0.iter().map(line).collect()
+        let Precedence { kept, broken } = self.first;
+        let first = (kept + broken > 0).then(|| format!("{FIRST} {kept}*{broken}"));
+        first.into_iter().chain(self.classes.iter().map(line)).collect()
     }
 
     /// To pick by.
     pub fn picks(&self) -> Picks {
         let classes: Vec<Option<Vec<(u8, u64)>>> = (0..CLASSES)
             .map(|wanted| {
-                let nearest = self.0.iter().min_by_key(|(class, _)| class.abs_diff(wanted))?;
+                let nearest = self.classes.iter().min_by_key(|(class, _)| class.abs_diff(wanted))?;
                 let mut until = 0;
                 let counted = nearest.1.iter().enumerate().filter(|(_, count)| **count > 0);
                 Some(
@@ -133,7 +170,7 @@ impl PickCounts {
                 )
             })
             .collect();
-        Picks { classes }
+        Picks { classes, first: self.first }
     }
 
     /// Reads what [`write`](Self::write) has written.
@@ -143,6 +180,16 @@ impl PickCounts {
     pub(super) fn read(lines: &[String]) -> Result<Self, (usize, String)> {
         let mut counts = Self::default();
         for (index, line) in lines.iter().enumerate() {
+            if let Some(text) = line.strip_prefix(FIRST) {
+                let counted = text
+                    .split_once('*')
+                    .map(|(kept, broken)| (kept.trim().parse::<u32>(), broken.trim().parse::<u32>()));
+                let Some((Ok(kept), Ok(broken))) = counted else {
+                    return Err((index, "first: KEPT*BROKEN, such as `first: 40*2`".to_owned()));
+                };
+                counts.first = Precedence { kept: kept.into(), broken: broken.into() };
+                continue;
+            }
             let wrong = || (index, "WAITING: RANK*COUNT …, such as `2: 0*90 -1*10`".to_owned());
             let (waiting, items) = line.split_once(':').ok_or_else(wrong)?;
             let waiting: u32 = waiting.trim().parse().map_err(|_| wrong())?;
@@ -157,9 +204,9 @@ impl PickCounts {
                 return Err(wrong());
             }
             let class = class(waiting);
-            match counts.0.binary_search_by_key(&class, |(class, _)| *class) {
+            match counts.classes.binary_search_by_key(&class, |(class, _)| *class) {
                 Ok(_) => return Err((index, "one line for each class of waiting requests".to_owned())),
-                Err(at) => counts.0.insert(at, (class, places)),
+                Err(at) => counts.classes.insert(at, (class, places)),
             }
         }
         Ok(counts)
@@ -171,11 +218,25 @@ impl PickCounts {
 pub struct Picks {
     /// Places, each with the count of picks up to it; `None` if no request ever waited.
     classes: Vec<Option<Vec<(u8, u64)>>>,
+    first: Precedence,
 }
 
 impl Picks {
-    /// The rank of the next of `waiting` requests.
-    pub(super) fn draw(&self, waiting: usize, stream: &mut Stream) -> usize {
+    /// The rank of the next of `waiting` requests, of which `first` are of the operation that stands before all others.
+    pub(super) fn draw(&self, waiting: usize, first: usize, stream: &mut Stream) -> usize {
+        if first == 0 || first == waiting {
+            return self.rank(waiting, stream);
+        }
+        let Precedence { kept, broken } = self.first;
+        if broken == 0 || stream.below(kept + broken) < kept {
+            self.rank(first, stream)
+        } else {
+            first + self.rank(waiting - first, stream)
+        }
+    }
+
+    /// The rank of the next of requests that all may be taken.
+    fn rank(&self, waiting: usize, stream: &mut Stream) -> usize {
         if waiting < 2 {
             return 0;
         }
@@ -202,7 +263,7 @@ mod tests {
         for waiting in 2..=64 {
             for rank in 0..waiting {
                 // Of each number, the last twice as often.
-                (0..=u32::from(rank + 1 == waiting)).for_each(|_| counts.record(rank, waiting));
+                (0..=u32::from(rank + 1 == waiting)).for_each(|_| counts.record(rank, waiting, 0));
             }
         }
         let read = PickCounts::read(&counts.write()).unwrap();
@@ -210,15 +271,33 @@ mod tests {
         let (picks, mut stream) = (read.picks(), Seed(1).stream("picks"));
         for waiting in [2, 3, 7] {
             let mut seen = vec![0_u32; waiting];
-            (0..8_000).for_each(|_| seen[picks.draw(waiting, &mut stream)] += 1);
+            (0..8_000).for_each(|_| seen[picks.draw(waiting, 0, &mut stream)] += 1);
             let each = 8_000.0 / (waiting as f64 + 1.0);
             for (rank, count) in seen.iter().enumerate() {
                 let expected = if rank + 1 == waiting { 2.0 * each } else { each };
                 assert!((f64::from(*count) / expected - 1.0).abs() < 0.15, "{waiting}: {seen:?}");
             }
         }
-        assert!(picks.draw(100_000, &mut stream) < 100_000);
-        assert_eq!(PickCounts::default().picks().draw(5, &mut stream), 0, "in order of arrival");
+        assert!(picks.draw(100_000, 0, &mut stream) < 100_000);
+        assert_eq!(PickCounts::default().picks().draw(5, 0, &mut stream), 0, "in order of arrival");
+    }
+
+    #[test]
+    fn operation_that_stands_first_is_taken_as_often_as_counted() {
+        let mut counts = PickCounts::default();
+        // Of five of which two stand first: the second of these nine times, and once the last of the others.
+        (0..9).for_each(|_| counts.record(1, 5, 2));
+        counts.record(4, 5, 2);
+        // Alone, or all alike, none stands before another.
+        counts.record(0, 1, 0);
+        counts.record(1, 4, 4);
+        assert_eq!(counts.write(), ["first: 9*1", "2: -1*9", "3: -1*1", "4: 1*1"]);
+        let picks = PickCounts::read(&counts.write()).unwrap().picks();
+        let mut stream = Seed(1).stream("test");
+        let drawn: Vec<usize> = (0..4_000).map(|_| picks.draw(5, 2, &mut stream)).collect();
+        let share = |rank| drawn.iter().filter(|found| **found == rank).count() as f64 / 4_000.0;
+        assert!((share(1) - 0.9).abs() < 0.02 && (share(4) - 0.1).abs() < 0.02, "{} {}", share(1), share(4));
+        assert_eq!(PickCounts::read(&["first: 9".to_owned()]).unwrap_err().0, 0);
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub(super) struct Structure {
 impl Structure {
     /// Returns true if it has the servers and the order of another, and all its features.
     pub(super) fn extends(&self, other: &Self) -> bool {
-        let order = |structure: &Self| structure.line.map(|line| (line.order, line.reads_first));
+        let order = |structure: &Self| structure.line.map(|line| (line.order, line.first));
         self.servers == other.servers
             && order(self) == order(other)
             && self.mask.iter().zip(other.mask).all(|(own, others)| *own || !others)
@@ -424,25 +424,27 @@ impl Answers {
 
 #[cfg(test)]
 mod tests {
-    use seeklab_devices::station::Order;
+    use seeklab_devices::station::{First, Order};
 
     use super::*;
 
     #[test]
     fn structure_is_extended_by_one_with_its_servers_its_order_and_more_features() {
-        let line = |order, reads_first| Some(Line { order, band_blocks: 1, reads_first });
+        let line = |order, first| Some(Line { order, band_blocks: 1, first });
         let mask = |features: &[Feature]| Feature::ALL.map(|feature| features.contains(&feature));
         let structure =
             |servers, line, features: &[Feature]| Structure { servers, line, mask: mask(features) };
-        let judged = structure(1, line(Order::Fcfs, false), &[Feature::Op, Feature::Owed]);
+        let judged = structure(1, line(Order::Fcfs, First::None), &[Feature::Op, Feature::Owed]);
         let more = [Feature::Op, Feature::Owed, Feature::Queue];
-        assert!(judged.extends(&judged) && structure(1, line(Order::Fcfs, false), &more).extends(&judged));
+        assert!(
+            judged.extends(&judged) && structure(1, line(Order::Fcfs, First::None), &more).extends(&judged)
+        );
         for other in [
-            structure(4, line(Order::Fcfs, false), &more),
-            structure(1, line(Order::Nearest, false), &more),
-            structure(1, line(Order::Fcfs, true), &more),
+            structure(4, line(Order::Fcfs, First::None), &more),
+            structure(1, line(Order::Nearest, First::None), &more),
+            structure(1, line(Order::Fcfs, First::Reads), &more),
             structure(1, None, &more),
-            structure(1, line(Order::Fcfs, false), &[Feature::Op, Feature::Queue]),
+            structure(1, line(Order::Fcfs, First::None), &[Feature::Op, Feature::Queue]),
         ] {
             assert!(!other.extends(&judged), "{other:?}");
         }

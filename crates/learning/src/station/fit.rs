@@ -136,7 +136,7 @@ impl StationFit {
             servers: u32::try_from(servers).unwrap_or(0),
             order: observed.line.order,
             band_blocks: observed.line.band_blocks,
-            reads_first: observed.line.reads_first,
+            first: observed.line.first,
             picks: observed.picks.write(),
             tree: tree.write(Counts::write),
             operations,

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use seeklab_core::{Duration, Instant, Operation};
+use seeklab_devices::station::First;
 use seeklab_devices::station::parts::{Line, PickCounts, Scale, State, StationRequest};
 
 use super::grow::Service;
@@ -75,46 +76,52 @@ impl Observed {
 
 /// Lines that are tried, with the picks under each.
 struct Tried {
-    /// Without reads first, and the picks under the line and under that with reads first.
-    lines: Vec<(Line, [PickCounts; 2])>,
-    /// Precedences that are tried: false in the order alone, true with reads first.
-    reads_first: &'static [bool],
+    /// Without precedence, and the picks under the line with each of [`First::ALL`].
+    lines: Vec<(Line, [PickCounts; First::ALL.len()])>,
+    /// Precedences that are tried.
+    first: Vec<First>,
 }
 
 impl Tried {
     fn of(known: Option<Line>, is_mixed: bool) -> Self {
         let lines = match known {
-            Some(line) => vec![Line { reads_first: false, ..line }],
+            Some(line) => vec![Line { first: First::None, ..line }],
             None => Line::all().collect(),
         };
-        let reads_first = match known {
-            Some(Line { reads_first: false, .. }) => &[false][..],
-            Some(_) => &[true],
-            None if is_mixed => &[false, true],
-            None => &[false],
+        let first = match known {
+            Some(line) => vec![line.first],
+            None if is_mixed => First::ALL.to_vec(),
+            None => vec![First::None],
         };
-        Self { lines: lines.into_iter().map(|line| (line, Default::default())).collect(), reads_first }
+        Self { lines: lines.into_iter().map(|line| (line, Default::default())).collect(), first }
     }
 
     /// The request at `place` was taken of those that wait.
     fn record(&mut self, waiting: &VecDeque<(u32, StationRequest)>, place: usize, last_end: u64) {
         let length = waiting.len() as u32;
+        let firsts = First::ALL.map(|first| {
+            let line = Line { first, ..self.lines[0].0 };
+            line.firsts(waiting.iter().map(|(_, asked)| asked)) as u32
+        });
         for (line, picks) in &mut self.lines {
             let others = waiting.iter().map(|(_, asked)| asked);
             let ranks = line.ranks(others, place, &waiting[place].1, last_end);
-            for reads_first in self.reads_first.iter().map(|reads_first| usize::from(*reads_first)) {
-                picks[reads_first].record(ranks[reads_first] as u32, length);
+            for first in self.first.iter().map(|first| *first as usize) {
+                picks[first].record(ranks[first] as u32, length, firsts[first]);
             }
         }
     }
 
     /// The line under which the picks have the highest likelihood, of equal ones the first.
     fn likeliest(self) -> (Line, PickCounts) {
-        let lines = self.reads_first.iter().flat_map(|reads_first| {
-            let line = |line: &Line| Line { reads_first: *reads_first, ..*line };
-            self.lines.iter().map(move |(of, picks)| (line(of), &picks[usize::from(*reads_first)]))
+        let lines = self.first.iter().flat_map(|first| {
+            let line = |line: &Line| Line { first: *first, ..*line };
+            self.lines.iter().map(move |(of, picks)| (line(of), &picks[*first as usize]))
         });
-        let judged = lines.map(|(line, picks)| (picks.likelihood(), line, picks));
+        // What is seldom taken first stands behind: that is the precedence of another operation.
+        let judged = lines
+            .filter(|(_, picks)| self.first.len() == 1 || picks.keeps_precedence())
+            .map(|(line, picks)| (picks.likelihood(), line, picks));
         let (_, line, picks) =
             judged.reduce(|best, next| if next.0 > best.0 { next } else { best }).expect("there are lines");
         (line, picks.clone())

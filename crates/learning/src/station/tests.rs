@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use seeklab_core::{ByteSize, Device, Duration, Instant, Operation, Request, Seed, Stream, TraceRecord};
-use seeklab_devices::station::{Feature, Order, Station, StationParameters};
+use seeklab_devices::station::{Feature, First, Order, Station, StationParameters};
 
 use seeklab_devices::station::parts::Line;
 
@@ -164,23 +164,33 @@ fn fit_finds_that_an_elevator_knows_cylinders() {
 }
 
 #[test]
-fn fit_finds_that_reads_overtake_writes() {
-    // Reads come first, in ascending order among themselves, as are writes.
-    let trace_of_reads_first = || {
+fn fit_finds_the_operation_that_overtakes_others() {
+    // One operation comes first, in ascending order among itself, as do the others.
+    let trace_of = |first: Operation| {
         let mut stream = Seed(7).stream("trace");
         let records = requests(&mut stream, 1 << 24, 5_500, 12_000);
-        let key = |record: &TraceRecord, last_end: u64| {
-            (record.op != Operation::Read, record.lbn.wrapping_sub(last_end))
-        };
+        let key =
+            |record: &TraceRecord, last_end: u64| (record.op != first, record.lbn.wrapping_sub(last_end));
         served_by(stream, 1, records, key)
     };
-    let parameters = fitted(&trace_of_reads_first());
-    assert!(parameters.reads_first);
-    assert_eq!(parameters.order, Order::Ascending, "{} servers", parameters.servers);
-    assert!(
-        !fitted(&trace(1, Order::Ascending, 5_000, 8_000, 7)).reads_first,
-        "no operation is preferred there"
-    );
+    for (op, first, tolerance) in
+        [(Operation::Read, First::Reads, 0.25), (Operation::Write, First::Writes, 0.05)]
+    {
+        let records = trace_of(op);
+        let parameters = fitted(&records);
+        assert_eq!(parameters.first, first);
+        let mut station = Station::new(&parameters, Seed(1), "disk0").unwrap();
+        let of_op = |times: Vec<f64>| {
+            let of = records.iter().zip(times).filter(|(record, _)| record.op == op);
+            mean(of.map(|(_, time)| time).collect::<Vec<_>>().into_iter())
+        };
+        let ours = of_op(answers(&mut station, &records).into_iter().collect());
+        let theirs = of_op(measured(&records).collect());
+        assert!((ours / theirs - 1.0).abs() < tolerance, "{op:?}: {ours} ms, {theirs} measured");
+        assert_eq!(parameters.order, Order::Ascending, "{} servers", parameters.servers);
+    }
+    let without = fitted(&trace(1, Order::Ascending, 5_000, 8_000, 7));
+    assert_eq!(without.first, First::None, "no operation is preferred there");
 }
 
 /// The trace of a disk with a write buffer: a write takes 0.1 ms, its destage and a read 8 to 10 ms. While no read is there, one
@@ -518,8 +528,8 @@ fn known_order_is_kept_with_the_picks_that_it_has_among_all() {
     assert_eq!(likeliest.line.order, Order::Ascending);
     let known = of(Some(likeliest.line));
     assert_eq!((known.line, known.picks.write()), (likeliest.line, likeliest.picks.write()));
-    for reads_first in [false, true] {
-        let other = Line { order: Order::Nearest, band_blocks: 16, reads_first };
+    for first in First::ALL {
+        let other = Line { order: Order::Nearest, band_blocks: 16, first };
         let other_picks = of(Some(other));
         assert_eq!(other_picks.line, other);
         assert!(other_picks.picks.likelihood() < likeliest.picks.likelihood(), "{other:?}");
