@@ -84,10 +84,12 @@ pub struct PickCounts {
     first: Precedence,
 }
 
-/// How often the operation that stands before all others was taken while others waited, too, and how often another was.
+/// Picks while the operation that stands before all others waited, and others, too.
 #[derive(Debug, Clone, Copy, Default)]
 struct Precedence {
+    /// That operation was taken.
     kept: u64,
+    /// Another was.
     broken: u64,
 }
 
