@@ -181,6 +181,10 @@ pub trait Positioning {
     /// Returns true if the device's buffer would answer `request`, or begin to, without a media access.
     fn buffer_holds(&self, request: &Request) -> bool;
 
+    /// Returns the place of what the media writes next, if `request` is a write that the device's buffer takes, but has no room for
+    /// at `now`.
+    fn buffer_lacks_room(&self, now: Instant, request: &Request) -> Option<Location>;
+
     /// Lower bound of the positioning time over `cylinders` cylinders or more.
     fn positioning_min(&self, cylinders: u32) -> Duration;
 

@@ -380,6 +380,12 @@ impl Positioning for Heads {
         self.electronics.holds(&*self.mechanism, lying.as_ref().unwrap_or(request))
     }
 
+    fn buffer_lacks_room(&self, now: Instant, request: &Request) -> Option<Location> {
+        let lying = self.lies.then(|| lying(request));
+        let oldest = self.electronics.lacks_room(now, lying.as_ref().unwrap_or(request))?;
+        Some(self.mechanism.locate(oldest))
+    }
+
     fn positioning_min(&self, cylinders: u32) -> Duration {
         self.mechanism.positioning_min(cylinders)
     }

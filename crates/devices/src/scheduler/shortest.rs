@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use seeklab_core::{Criticality, Duration, Instant, Pending, Positioning, RequestId, Scheduler};
+use seeklab_core::{Criticality, Duration, Instant, Location, Pending, Positioning, RequestId, Scheduler};
 
 use super::kind::{Parameter, SchedulerKind, Value};
 use super::ordered::{Address, Ordered};
@@ -124,7 +124,8 @@ enum Weighing {
         /// Credit for each second of age.
         credit_per_s: Duration,
     },
-    /// A request that the device's buffer answers counts as zero (SPCTF, Ganger & Patt 6.3).
+    /// A request that the device's buffer answers counts as zero (SPCTF, Ganger & Patt 6.3), and a write for which it has no room
+    /// as the destage that makes it, so that such writes keep their order and leave the media to reads that are nearer.
     Buffer,
 }
 
@@ -144,17 +145,22 @@ impl WeighedPositioning {
 
     /// Weighed time in units of 10⁻⁹ ns.
     fn weigh(&self, now: Instant, pending: &Pending, positioning: &dyn Positioning) -> i128 {
-        let time = || {
-            let time = positioning.positioning_time(now, pending.request.op, &pending.location);
+        let time_at = |location: &Location| {
+            let time = positioning.positioning_time(now, pending.request.op, location);
             i128::from(time.as_ns()) * 1_000_000_000
         };
+        let time = || time_at(&pending.location);
         match self.weighing {
             Weighing::Age { credit_per_s } => {
                 let age = now.saturating_since(pending.submitted).as_ns();
                 time() - i128::from(age) * i128::from(credit_per_s.as_ns())
             }
-            Weighing::Buffer if positioning.buffer_holds(&pending.request) => 0,
-            Weighing::Buffer => time(),
+            Weighing::Buffer => match positioning.buffer_lacks_room(now, &pending.request) {
+                // It waits for another write, whatever its own place.
+                Some(written) => time_at(&written),
+                None if positioning.buffer_holds(&pending.request) => 0,
+                None => time(),
+            },
         }
     }
 }

@@ -6,7 +6,7 @@
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "reference data is read from files")]
 
-use crate::drives::{bare, device};
+use crate::drives::{bare, closed, device};
 use crate::shared::{ns, reference, request, rows, serve};
 use proptest::prelude::*;
 use seeklab_core::{
@@ -158,6 +158,30 @@ fn spctf_serves_buffered_requests_first() {
     let far = Request::new(9, Operation::Write, 10, 16);
     let last = order("atlas-iii", "spctf", read(1_000_000), &[read(5_000_000), read(5_001_000), far]);
     assert_eq!(last.iter().map(|(lbn, _)| *lbn).collect::<Vec<_>>(), [5_000_000, 10, 5_001_000]);
+}
+
+/// Writes that wait for room in the buffer do not hold reads up for longer than a destage or two.
+#[test]
+fn full_buffer_leaves_the_media_to_reads() {
+    let drive = device("nearline-7200", &[]);
+    let mut stream = Seed(1).stream("test");
+    let capacity = drive.build(Seed(1), "disk0").unwrap().capabilities().capacity_blocks;
+    let requests = (0..20_000).map(|id| {
+        let op = if stream.unit() < 0.1 { Operation::Read } else { Operation::Write };
+        Request::new(id, op, stream.below(capacity / 2) * 2, 2)
+    });
+    let requests: Vec<Request> = requests.collect();
+    let completions = closed(&mut *drive.build(Seed(1), "disk0").unwrap(), 32, requests);
+    let times_ms = |op: Operation| {
+        let of = completions.iter().filter(|completion| completion.request.op == op);
+        of.map(|completion| completion.response_time().as_ms()).collect::<Vec<_>>()
+    };
+    let (reads, writes) = (times_ms(Operation::Read), times_ms(Operation::Write));
+    let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
+    // One after the other for each operation: a read waits for few writes, a write for those that came before it.
+    assert!(mean(&reads) < mean(&writes) / 4.0, "{} ms, {} ms", mean(&reads), mean(&writes));
+    assert!(reads.iter().all(|time| *time < 1_000.0), "{:?}", reads.iter().copied().fold(0.0, f64::max));
+    assert!(writes.iter().all(|time| *time < 1_500.0), "{:?}", writes.iter().copied().fold(0.0, f64::max));
 }
 
 // ---- Against exhaustive search.

@@ -90,6 +90,12 @@ trait Controller<P: Position>: Clone {
 
     /// Returns `true` if the buffer holds the first block of `request`, or would answer it as a write.
     fn holds(&self, mechanism: &impl Mechanics<P>, request: &Request) -> bool;
+
+    /// Returns the first block of what the media writes next, if the buffer takes `request`, a write, but has no room for it at `now`.
+    /// `None` of a controller that waits for all of its buffer then.
+    fn lacks_room(&self, _now: Instant, _request: &Request) -> Option<u64> {
+        None
+    }
 }
 
 /// Declares the module of each controller, its parameters as a variant of the description, and its state as a variant
@@ -188,6 +194,12 @@ macro_rules! controllers {
             pub(crate) fn holds(&self, mechanism: &impl Mechanics<P>, request: &Request) -> bool {
                 match self {
                     $(Self::$name(controller) => controller.holds(mechanism, request),)+
+                }
+            }
+
+            pub(crate) fn lacks_room(&self, now: Instant, request: &Request) -> Option<u64> {
+                match self {
+                    $(Self::$name(controller) => controller.lacks_room(now, request),)+
                 }
             }
         }

@@ -25,6 +25,10 @@ impl Positioning for Fault {
         self.heads().buffer_holds(request)
     }
 
+    fn buffer_lacks_room(&self, now: Instant, request: &Request) -> Option<Location> {
+        self.heads().buffer_lacks_room(self.clock.inside(now), request)
+    }
+
     fn positioning_min(&self, cylinders: u32) -> Duration {
         self.heads().positioning_min(cylinders)
     }

@@ -57,6 +57,11 @@ impl Dirty {
         self.extents.front().map(|extent| extent.begun.max(media_free))
     }
 
+    /// Returns the first block of the extent that is written next.
+    pub(super) fn next_block(&self) -> Option<u64> {
+        self.extents.front().map(|extent| extent.start)
+    }
+
     /// Returns true if a write from `start` to that segment continues the last extent.
     pub(super) fn continues(&self, start: u64, segment: Option<u64>) -> bool {
         segment.is_some_and(|segment| self.extents.back().is_some_and(|last| last.joins(start, segment)))

@@ -276,6 +276,12 @@ impl<P: Position> Controller<P> for Segmented<P> {
             Operation::Discard => true,
         }
     }
+
+    fn lacks_room(&self, now: Instant, request: &Request) -> Option<u64> {
+        let is_write = matches!(request.op, Operation::Write | Operation::WriteZeroes);
+        let waits = is_write && self.waits_for_room(request, now);
+        waits.then(|| self.dirty.next_block()).flatten()
+    }
 }
 
 impl<P: Position> Clone for Segmented<P> {

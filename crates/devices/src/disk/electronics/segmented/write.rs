@@ -59,6 +59,12 @@ impl<P: Position> Segmented<P> {
         fits && self.is_buffered(request) && self.segments.has_room_to_write(start, end, now)
     }
 
+    /// Returns true if the buffer takes a write, but only when the media has written what takes the room at `now`.
+    pub(super) fn waits_for_room(&self, request: &Request, now: Instant) -> bool {
+        let takes_all = self.parameters.buffer.write_back == WriteBack::All;
+        takes_all && self.is_buffered(request) && !self.takes_at_once(request, now)
+    }
+
     fn write_back(&mut self, mechanism: &impl Mechanics<P>, now: Instant, request: &Request) -> Served {
         let overheads = self.parameters.overheads.clone();
         let overhead = self.after(overheads.write_hit_after_read, overheads.write_hit_after_write);
