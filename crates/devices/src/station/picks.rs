@@ -87,9 +87,9 @@ pub struct PickCounts {
 /// Picks while the operation that stands before all others waited, and others, too.
 #[derive(Debug, Clone, Copy, Default)]
 struct Precedence {
-    /// That operation was taken.
+    /// Picks that took that operation.
     kept: u64,
-    /// Another was.
+    /// Picks that took another.
     broken: u64,
 }
 
