@@ -30,7 +30,7 @@ pub(crate) fn quantile_s(times_s: &mut [f64], share: f64) -> f64 {
     *times_s.select_nth_unstable_by(place, f64::total_cmp).1
 }
 
-/// Those of several shares.
+/// Quantiles of several shares, as [`quantile_s`] gives each.
 ///
 /// # Panics
 /// Without times.

@@ -190,7 +190,7 @@ fn read_ahead_is_found_at_every_moment() {
     }
 }
 
-/// What the buffer answers does not wait for the arm, so commands of one stream do not overtake each other.
+/// Commands that the buffer answers do not wait for the arm, so those of one stream do not overtake each other.
 #[test]
 fn sequential_commands_in_a_queue_keep_the_rate_of_one_at_a_time() {
     for drive in disks().map(Drive::of) {
