@@ -82,10 +82,17 @@ mod tests {
 
     #[test]
     fn crossing_next_to_the_start_is_found_where_there_are_several() {
-        // Beyond the bound of 1 below 0.1, within it up to 0.3, beyond it above.
-        let figure = |factor: f64| Ok(if factor < 0.1 { 2.0 } else { factor / 0.3 });
-        for start in [0.11, 0.2, 0.29, 0.31, 0.5] {
-            assert!((growth_until(1.0, start, figure).unwrap() - 0.3).abs() < 1e-4, "{start}");
+        // Within the bound of 1 below 0.03 and from 0.13 to 0.24, which has no power of two.
+        let figure = |factor: f64| {
+            Ok(match factor {
+                ..0.03 => 0.5,
+                ..0.13 => 2.0,
+                _ => factor / 0.24,
+            })
+        };
+        for start in [0.14, 0.2, 0.23, 0.4] {
+            assert!((growth_until(1.0, start, figure).unwrap() - 0.24).abs() < 1e-4, "{start}");
         }
+        assert!((growth_until(1.0, 1.0, figure).unwrap() - 0.03).abs() < 1e-4);
     }
 }

@@ -240,7 +240,7 @@ fn tables(figures: &EstimateFigures) -> Vec<PlainTable> {
         tables.push(table(
             &["device", "operation", "mean ms", "p99 ms"],
             operations,
-            "Response times of reads, and of writes that are complete when the buffer has them.",
+            "Response times of reads and of writes. A write into a buffer is complete when the buffer has it.",
         ));
     }
     tables.extend(networks(devices));

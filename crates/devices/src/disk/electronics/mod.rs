@@ -92,7 +92,7 @@ trait Controller<P: Position>: Clone {
     fn holds(&self, mechanism: &impl Mechanics<P>, request: &Request) -> bool;
 
     /// Returns the first block of what the media writes next, if the buffer takes `request`, a write, but has no room for it at `now`.
-    /// `None` of a controller that waits for all of its buffer then.
+    /// `None` of controllers that do not say.
     fn lacks_room(&self, _now: Instant, _request: &Request) -> Option<u64> {
         None
     }
