@@ -3,7 +3,7 @@
 use seeklab_lab::crates::core::number_words::counted;
 use seeklab_lab::crates::report::{TextTable, folded};
 use seeklab_lab::failure::Failure;
-use seeklab_lab::fit::{JobsFitFiles, JobsFitResult, RateFigures, fit_jobs};
+use seeklab_lab::fit::{JobsFitFiles, JobsFitResult, RateDistances, RateFigures, fit_jobs};
 use seeklab_lab::session::Session;
 
 use crate::delivery::Delivery;
@@ -57,14 +57,22 @@ fn page(result: &JobsFitResult) -> String {
         let number = |distance: Option<f64>| {
             distance.map_or_else(|| "-".to_owned(), |distance| format!("{distance:.3}"))
         };
+        let row = |name: String, distances: &RateDistances| {
+            let RateDistances {
+                input_distance,
+                output_distance,
+                read_request_distance,
+                write_request_distance,
+            } = *distances;
+            let [input, output, reads, writes] =
+                [input_distance, output_distance, read_request_distance, write_request_distance].map(number);
+            [name, input, output, reads, writes]
+        };
         for compared in &result.compared {
-            table.push([
-                compared.trace.display().to_string(),
-                number(compared.input_distance),
-                number(compared.output_distance),
-                number(compared.read_request_distance),
-                number(compared.write_request_distance),
-            ]);
+            table.push(row(compared.trace.display().to_string(), &compared.recorded));
+            if let Some(speed) = compared.speed {
+                table.push(row(format!("  at equal speed ({speed:.3})"), &compared.at_equal_speed));
+            }
         }
         text += &format!("\n{}", table.render());
     }

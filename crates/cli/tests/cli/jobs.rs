@@ -213,7 +213,9 @@ fn recorded_program_becomes_a_stream_that_can_be_simulated() {
     let compared = &fitted["compared"][0];
     for key in ["input_distance", "output_distance", "write_request_distance"] {
         assert!(compared[key].as_f64().unwrap().abs() < 1e-12, "{key}: {compared}");
+        assert_eq!(compared["at_equal_speed"][key], compared[key], "{key}");
     }
+    assert_eq!(compared["speed"], 1.0);
     let simulated = bench.json(&["simulate", "cheetah-36es", "-w", "mix.toml"]);
     let jobs = &simulated["devices"][0]["jobs"];
     assert_eq!(jobs["finished"], true);

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use seeklab_core::{ByteSize, Seed};
 use seeklab_files::check_distinct;
-use seeklab_learning::jobs::{FittedJobs, Interval, JobsFitOptions, fit, intervals, kolmogorov_distance};
+use seeklab_learning::jobs::{
+    FittedJobs, Interval, JobsFitOptions, fit, intervals, kolmogorov_distance, median_rate_per_s,
+};
 use seeklab_workloads::WorkloadSpec;
 use seeklab_workloads::jobs::{Direction, RateStates};
 use serde::Serialize;
@@ -97,6 +99,19 @@ pub struct ComparedRates {
     /// The trace.
     #[serde(serialize_with = "path_text")]
     pub trace: PathBuf,
+    /// The distances of the rates as they are.
+    #[serde(flatten)]
+    pub recorded: RateDistances,
+    /// Median rate at system calls as a multiple of that of the first trace: of the input, or of the output without
+    /// input. A processor of another speed, or with colder caches, shows here. Null without transfers of one direction in both.
+    pub speed: Option<f64>,
+    /// The distances with the rates of the trace divided by `speed`: what is left is the difference of the programs.
+    pub at_equal_speed: RateDistances,
+}
+
+/// Largest differences of the distributions of rates, 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct RateDistances {
     /// Distance of the input rates at system calls.
     pub input_distance: Option<f64>,
     /// Distance of the output rates at system calls.
@@ -107,10 +122,39 @@ pub struct ComparedRates {
     pub write_request_distance: Option<f64>,
 }
 
-/// Rates at the block layer.
-struct RequestRates {
+/// The rates of a trace at both levels.
+struct TracedRates {
+    input: Vec<Interval>,
+    output: Vec<Interval>,
     reads: Vec<Interval>,
     writes: Vec<Interval>,
+}
+
+impl TracedRates {
+    /// The median rate as a multiple of that of `first`.
+    fn speed(&self, first: &Self) -> Option<f64> {
+        let ratio = |own, first| Some(median_rate_per_s(own)? / median_rate_per_s(first)?);
+        ratio(&self.input, &first.input).or_else(|| ratio(&self.output, &first.output))
+    }
+
+    fn distances(&self, first: &Self, speed: f64) -> RateDistances {
+        RateDistances {
+            input_distance: kolmogorov_distance(&first.input, &self.input, speed),
+            output_distance: kolmogorov_distance(&first.output, &self.output, speed),
+            read_request_distance: kolmogorov_distance(&first.reads, &self.reads, speed),
+            write_request_distance: kolmogorov_distance(&first.writes, &self.writes, speed),
+        }
+    }
+
+    fn compared(&self, first: &Self, trace: &Path) -> ComparedRates {
+        let speed = self.speed(first);
+        ComparedRates {
+            trace: trace.to_owned(),
+            recorded: self.distances(first, 1.0),
+            speed,
+            at_equal_speed: self.distances(first, speed.unwrap_or(1.0)),
+        }
+    }
 }
 
 /// Fits a stream of jobs. The caller writes its description.
@@ -121,7 +165,7 @@ pub fn fit_jobs(session: &Session, files: &JobsFitFiles) -> Result<JobsFitResult
     check_distinct(&files.output, files.traces.clone())?;
     let options = JobsFitOptions { sector: files.sector, states: files.states };
     let mut notes = Vec::new();
-    let mut read = |path: &Path| -> Result<(FittedJobs, RequestRates), Failure> {
+    let mut read = |path: &Path| -> Result<(FittedJobs, TracedRates), Failure> {
         if !is_system_trace(path) {
             return Err(Failure::new(format!("--as jobs: `{}` is no system-level trace", path.display()))
                 .hint("record one with `seeklab capture --system DEVICE -o TRACE.sys -- COMMAND`"));
@@ -133,20 +177,20 @@ pub fn fit_jobs(session: &Session, files: &JobsFitFiles) -> Result<JobsFitResult
             hint.into_iter().fold(Failure::new(format!("{}: {error}", path.display())), Failure::hint)
         })?;
         let of = |direction| intervals(&requests, direction, files.sector.as_bytes());
-        Ok((fitted, RequestRates { reads: of(Direction::Input), writes: of(Direction::Output) }))
+        let rates = TracedRates {
+            input: fitted.input.clone(),
+            output: fitted.output.clone(),
+            reads: of(Direction::Input),
+            writes: of(Direction::Output),
+        };
+        Ok((fitted, rates))
     };
     let (first, others) = files.traces.split_first().expect("a fit has a trace");
-    let (fitted, of_requests) = read(first)?;
+    let (fitted, rates) = read(first)?;
     let mut compared = Vec::new();
     for path in others {
-        let (other, requests) = read(path)?;
-        compared.push(ComparedRates {
-            trace: path.clone(),
-            input_distance: kolmogorov_distance(&fitted.input, &other.input),
-            output_distance: kolmogorov_distance(&fitted.output, &other.output),
-            read_request_distance: kolmogorov_distance(&of_requests.reads, &requests.reads),
-            write_request_distance: kolmogorov_distance(&of_requests.writes, &requests.writes),
-        });
+        let (_, other) = read(path)?;
+        compared.push(other.compared(&rates, path));
     }
     let spec = &fitted.spec;
     notes.push(format!(
@@ -196,4 +240,35 @@ fn description(trace: &Path, fitted: &FittedJobs) -> String {
         "# Jobs of {}, fitted by {VERSION}. The buffer, the threshold and the policy of reactivation are chosen.\n{table}",
         trace.display()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use seeklab_core::Duration;
+
+    use super::*;
+
+    /// Transfers of 8 sectors on a processor that is `speed` times as fast as the first.
+    fn rates(speed: u64, input: &[u64], writes: &[u64]) -> TracedRates {
+        let of = |times: &[u64]| -> Vec<Interval> {
+            times
+                .iter()
+                .map(|time| Interval { sectors: 8.0, processor: Duration::from_us(time / speed) })
+                .collect()
+        };
+        TracedRates { input: of(input), output: Vec::new(), reads: Vec::new(), writes: of(writes) }
+    }
+
+    #[test]
+    fn processor_of_another_speed_is_no_other_program() {
+        let first = rates(1, &[800, 1600, 2400], &[800, 800]);
+        let faster = rates(4, &[800, 1600, 2400], &[2400, 2400]).compared(&first, Path::new("b.sys"));
+        assert!((faster.speed.unwrap() - 4.0).abs() < 1e-9);
+        assert!(faster.recorded.input_distance.unwrap() > 0.6);
+        assert!(faster.at_equal_speed.input_distance.unwrap() < 1e-9);
+        assert_eq!(faster.at_equal_speed.write_request_distance, Some(1.0));
+        assert_eq!((faster.recorded.output_distance, faster.recorded.read_request_distance), (None, None));
+        let unlike = rates(1, &[], &[800]).compared(&first, Path::new("c.sys"));
+        assert_eq!((unlike.speed, unlike.at_equal_speed.input_distance), (None, None));
+    }
 }

@@ -49,7 +49,9 @@ use seeklab_learning::survey::{DeviceCounts, Survey};
 
 pub use capacity::{AT_LEAST, CapacityOrigin};
 pub use choice::SavedBecause;
-pub use jobs::{ComparedRates, JobsFitFiles, JobsFitResult, RateFigures, RateStateFigures, fit_jobs};
+pub use jobs::{
+    ComparedRates, JobsFitFiles, JobsFitResult, RateDistances, RateFigures, RateStateFigures, fit_jobs,
+};
 pub use requirement::{Requirement, RequirementCheck};
 pub use result::{FitFiles, FitResult, SweepFiles, SweepResult, fit_file, fit_results, input_name};
 pub use seeklab_learning::evaluation::{

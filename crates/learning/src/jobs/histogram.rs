@@ -117,17 +117,30 @@ fn residences(shares: &[f64], runs: &[f64]) -> Vec<f64> {
     residences
 }
 
-/// The largest difference of the distributions of the rates of two programs, by sectors. `None` without intervals.
-pub fn kolmogorov_distance(one: &[Interval], other: &[Interval]) -> Option<f64> {
+/// The median of the rates, by sectors: half of the sectors have at most this rate. `None` without intervals.
+pub fn median_rate_per_s(intervals: &[Interval]) -> Option<f64> {
+    let mut rates: Vec<(f64, f64)> =
+        intervals.iter().map(|interval| (interval.rate_per_s(), interval.sectors)).collect();
+    rates.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut rest = rates.iter().map(|(_, sectors)| sectors).sum::<f64>() / 2.0;
+    rates.into_iter().find_map(|(rate, sectors)| {
+        rest -= sectors;
+        (rest <= 0.0).then_some(rate)
+    })
+}
+
+/// The largest difference of the distributions of the rates of two programs, by sectors. The rates of `other` are divided by
+/// `speed` before. `None` without intervals.
+pub fn kolmogorov_distance(one: &[Interval], other: &[Interval], speed: f64) -> Option<f64> {
     let total = |all: &[Interval]| all.iter().map(|interval| interval.sectors).sum::<f64>();
     let (one_total, other_total) = (total(one), total(other));
     if one_total <= 0.0 || other_total <= 0.0 {
         return None;
     }
-    let steps = |all: &[Interval], weight: f64| -> Vec<(f64, f64)> {
-        all.iter().map(|interval| (interval.rate_per_s(), weight * interval.sectors)).collect()
+    let steps = |all: &[Interval], speed: f64, weight: f64| -> Vec<(f64, f64)> {
+        all.iter().map(|interval| (interval.rate_per_s() / speed, weight * interval.sectors)).collect()
     };
-    let mut steps = [steps(one, 1.0 / one_total), steps(other, -1.0 / other_total)].concat();
+    let mut steps = [steps(one, 1.0, 1.0 / one_total), steps(other, speed, -1.0 / other_total)].concat();
     steps.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (mut difference, mut largest) = (0.0_f64, 0.0_f64);
     for (index, (rate, step)) in steps.iter().enumerate() {

@@ -29,7 +29,7 @@ use seeklab_workloads::jobs::{Direction, RateStates, Reactivation, Transfers};
 
 use crate::error::{Error, ErrorKind};
 
-pub use histogram::kolmogorov_distance;
+pub use histogram::{kolmogorov_distance, median_rate_per_s};
 pub use intervals::{Interval, intervals};
 
 /// A transfer of a program at a system call.

@@ -119,10 +119,26 @@ fn distance_is_zero_of_equal_rates_and_one_of_different_ones() {
     };
     let one = [interval(100.0, 1.0), interval(1000.0, 3.0)];
     let other = [interval(100.0, 2.0), interval(1000.0, 2.0)];
-    assert_eq!(kolmogorov_distance(&one, &one), Some(0.0));
-    assert_eq!(kolmogorov_distance(&one, &other), Some(0.25));
-    assert_eq!(kolmogorov_distance(&one, &[interval(5000.0, 1.0)]), Some(1.0));
-    assert_eq!(kolmogorov_distance(&one, &[]), None);
+    assert_eq!(kolmogorov_distance(&one, &one, 1.0), Some(0.0));
+    assert_eq!(kolmogorov_distance(&one, &other, 1.0), Some(0.25));
+    assert_eq!(kolmogorov_distance(&one, &[interval(5000.0, 1.0)], 1.0), Some(1.0));
+    assert_eq!(kolmogorov_distance(&one, &[], 1.0), None);
+    // The same program on a processor that is twice as fast.
+    let fast = [interval(200.0, 1.0), interval(2000.0, 3.0)];
+    assert_eq!(kolmogorov_distance(&one, &fast, 1.0), Some(0.75));
+    assert_eq!(kolmogorov_distance(&one, &fast, 2.0), Some(0.0));
+}
+
+#[test]
+fn median_rate_is_that_of_half_of_the_sectors() {
+    let interval = |rate: f64, sectors| Interval {
+        sectors,
+        processor: Duration::from_ns((1e9 * sectors / rate) as u64),
+    };
+    let rates = [interval(1000.0, 3.0), interval(100.0, 4.0), interval(500.0, 2.0)];
+    assert_eq!(median_rate_per_s(&rates), Some(500.0));
+    assert_eq!(median_rate_per_s(&rates[..1]), Some(1000.0));
+    assert_eq!(median_rate_per_s(&[]), None);
 }
 
 #[test]
