@@ -5,9 +5,10 @@ The emulated device is measured over NBD on a unix socket, or as a block device,
 phase has an emulator of its own, because the emulator's report is one on its whole run. Runs count if that report trusts them, with care
 at most over NBD, where nothing measures what the host adds (`trust`); phases whose figures differ by more than the tolerance make the
 exit code 1. Times of a disk depend on where its platters
-are when a phase begins, so the means over several seeds are compared.
+are when a phase begins, so the means over several seeds are compared. The emulator keeps idle processors awake (`--pacing exact`), and compensates for
+what the machine adds if it was calibrated.
 
-    cargo build --release -p seeklab && scripts/plan-real-and-simulated.py --seconds 20 --seeds 5
+    cargo build --release -p seeklab && target/release/seeklab calibrate && scripts/plan-real-and-simulated.py --seconds 20 --seeds 5
 """
 
 import argparse
@@ -51,7 +52,7 @@ def emulated(binary, folder, device, workload, arguments, seed):
     socket = folder / "disk.sock"
     socket.unlink(missing_ok=True)
     frontend = ["--block"] if arguments.block else ["--nbd", f"unix:{socket}"]
-    command = [binary, "serve", device, *frontend, "--json", "--seed", str(seed)]
+    command = [binary, "serve", device, *frontend, "--json", "--seed", str(seed), "--pacing", arguments.pacing]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         try:
             # It tells when it is ready, and ends its output when it ends.
@@ -72,6 +73,7 @@ def main():
     parser.add_argument("--binary", default=str(ROOT / "target/release/seeklab"))
     parser.add_argument("--block", action="store_true",
                         help="as a block device in place of NBD, where the emulator measures what the host adds; needs root")
+    parser.add_argument("--pacing", default="exact", help="exact, balanced or frugal")
     parser.add_argument("--seconds", type=int, default=20, help="length of each phase")
     parser.add_argument("--seeds", type=int, default=3, help="runs of each device")
     parser.add_argument("--tolerance", type=float, default=5.0, help="percent")

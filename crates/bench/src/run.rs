@@ -16,6 +16,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, s
 use std::thread;
 
 use seeklab_core::{Duration, Instant, Operation, TraceRecord, Workload};
+use seeklab_emulator::clock::priority::Yielding;
 use seeklab_emulator::clock::{Clock, wake_this_thread_exactly};
 
 use crate::cost::Cost;
@@ -286,6 +287,8 @@ pub fn measure(
         }
     }
     drop(outlet);
+    // The end of an interval wakes this thread on the processor of a worker, whose next arrival may be due.
+    let _yielding = (!plan.is_virtual).then(Yielding::begin);
     let mut collector = Collector {
         plan,
         clock,

@@ -8,6 +8,7 @@
 )]
 
 use std::io;
+use std::marker::PhantomData;
 
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 
@@ -55,6 +56,41 @@ impl Thread {
     }
 }
 
+/// Keeps the calling thread from taking a processor from one that runs when it is woken (`SCHED_BATCH`), for as long as this
+/// lives: work that is not urgent, beside threads that have deadlines. Threads that it starts meanwhile are the same.
+#[derive(Debug)]
+#[must_use = "it holds as long as it lives"]
+pub struct Yielding {
+    is_set: bool,
+    /// The policy is that of a thread.
+    _of_this_thread: PhantomData<*const ()>,
+}
+
+impl Yielding {
+    /// Begins. A thread of a real-time priority, or of another policy than the ordinary one, stays as it is.
+    pub fn begin() -> Self {
+        // SAFETY: the call has no memory of ours.
+        let policy = unsafe { libc::sched_getscheduler(0) };
+        let is_set = policy == libc::SCHED_OTHER && set_policy(libc::SCHED_BATCH);
+        Self { is_set, _of_this_thread: PhantomData }
+    }
+}
+
+impl Drop for Yielding {
+    fn drop(&mut self) {
+        if self.is_set {
+            set_policy(libc::SCHED_OTHER);
+        }
+    }
+}
+
+/// Gives the calling thread a policy without a real-time priority. Returns false if the kernel refuses.
+fn set_policy(policy: i32) -> bool {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the call reads the parameters and writes no memory of ours.
+    unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) == 0 }
+}
+
 /// Returns the processors that the calling thread may use, in ascending order.
 pub fn usable_processors() -> Vec<usize> {
     let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
@@ -95,6 +131,22 @@ mod tests {
         .join()
         .unwrap();
         assert!(Thread::Current.set_real_time(0).is_err(), "real-time priorities begin at 1");
+    }
+
+    #[test]
+    fn thread_yields_to_others_until_the_guard_is_dropped() {
+        std::thread::spawn(|| {
+            let yielding = Yielding::begin();
+            // 3 is SCHED_BATCH.
+            assert_eq!(policy_of_this_thread(), "3");
+            let second = Yielding::begin();
+            drop(second);
+            assert_eq!(policy_of_this_thread(), "3", "the first one still holds");
+            drop(yielding);
+            assert_eq!(policy_of_this_thread(), "0");
+        })
+        .join()
+        .unwrap();
     }
 
     fn policy_of_this_thread() -> String {
