@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use seeklab_core::{
     Breakdown, BufferOutcome, Completion, Duration, FaultSet, Instant, Outcome, Status, TraceRecord, Workload,
 };
-use seeklab_emulator::clock::{Clock, DEFAULT_MARGIN, Wait, Waiter};
+use seeklab_emulator::clock::{Clock, DEFAULT_MARGIN, MarginAdjuster, Wait, Waiter};
 
 use crate::arrivals::{Arrivals, Arrived};
 use crate::cost::Cost;
@@ -35,6 +35,13 @@ const AWAY_MAX: Duration = Duration::from_s(60);
 const WAIT_MAX: Duration = Duration::from_ms(50);
 /// Shortest time between two looks for requests that exceed their time limit.
 const SCAN_MIN: Duration = Duration::from_ms(1);
+
+/// Keeps the time for which a worker spins before an arrival at nine tenths of what its sleeps are late. A processor that slept
+/// for a hundredth of a second takes longer to wake than one that slept for a thousandth.
+fn adjuster() -> MarginAdjuster {
+    const MARGIN_MAX: Duration = Duration::from_us(500);
+    MarginAdjuster::new(20, 0.9, DEFAULT_MARGIN, MARGIN_MAX)
+}
 
 /// Arrivals that were never issued which are counted behind those in memory, in about a tenth of a second.
 const UNISSUED_MAX: u64 = 1 << 20;
@@ -105,8 +112,8 @@ pub(crate) struct Worker<'a> {
     next_scan: Instant,
     /// Time in which there was nothing to do, or the target was looked at until something ended.
     idle: Duration,
-    /// Begin of a turn of the loop that found nothing to do.
-    idle_since: Option<Instant>,
+    /// Begin of a turn of the loop that found nothing to do, and how it waited.
+    idle_since: Option<(Instant, Wait)>,
     /// Arrivals from then on are not made.
     end: Option<Instant>,
     is_ended: bool,
@@ -136,7 +143,8 @@ impl<'a> Worker<'a> {
             arrivals: Arrivals::new(workload),
             slots: Slots::new(room),
             retries: VecDeque::new(),
-            waiter: (!plan.is_virtual).then(|| Waiter::new(clock, plan.pacing, DEFAULT_MARGIN)),
+            waiter: (!plan.is_virtual)
+                .then(|| Waiter::new(clock, plan.pacing, DEFAULT_MARGIN).adapting(adjuster())),
             shared,
             records: plan.record.then(|| Records::new(index, outlet.clone())),
             outlet,
@@ -224,8 +232,11 @@ impl<'a> Worker<'a> {
     fn work(&mut self) -> Result<(), TargetError> {
         loop {
             let now = self.target.now();
-            if let Some(since) = self.idle_since.take() {
+            if let Some((since, wait)) = self.idle_since.take() {
                 self.idle += now.saturating_since(since);
+                if let (Some(waiter), Wait::Until(_)) = (&mut self.waiter, wait) {
+                    waiter.woke(wait, since, now, None);
+                }
             }
             self.roll(now);
             let rows = self.rows;
@@ -258,7 +269,7 @@ impl<'a> Worker<'a> {
             self.target.poll(wait, at_least, &mut self.ended)?;
             match looks_since {
                 Some(since) => self.idle += self.target.now().saturating_since(since),
-                None if self.rows == rows && self.ended.is_empty() => self.idle_since = Some(now),
+                None if self.rows == rows && self.ended.is_empty() => self.idle_since = Some((now, wait)),
                 None => {}
             }
             self.take_ended();

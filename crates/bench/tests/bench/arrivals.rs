@@ -65,6 +65,22 @@ fn constant_arrivals_never_wait_for_a_slow_target() {
 }
 
 #[test]
+fn worker_that_wakes_late_begins_to_spin_earlier() {
+    // Sleeps end 180 us late, and at first a worker spins for 100 us before an arrival.
+    let lag = Duration::from_us(180);
+    let target = Box::new(Ruled::new(Duration::from_us(10), |_| Some(Status::Ok)).lagging(lag));
+    let plan = Plan { is_virtual: false, ..virtual_plan() };
+    let (_, heard) =
+        run((&plan, &at_most(4)), target, "random,size=4KiB,read=100%,constant=100/s,requests=200", 1);
+    let late: Vec<Duration> =
+        heard.rows.iter().map(|row| row.issue.unwrap().saturating_since(row.arrival)).collect();
+    assert_eq!(late.len(), 200);
+    assert_eq!(late[0], Duration::from_us(80));
+    let rest = &late[100..];
+    assert!(rest.iter().all(|late| *late <= Duration::from_us(3)), "{rest:?}");
+}
+
+#[test]
 fn load_far_above_the_target_keeps_its_figures_and_ends_on_time() {
     // Of a thousand million arrivals, most are not counted one by one, and nothing that was done is lost.
     let target = Box::new(Ruled::new(Duration::from_ms(5), |_| Some(Status::Ok)));

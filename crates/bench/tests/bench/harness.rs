@@ -233,9 +233,14 @@ impl<R: FnMut(u64) -> Option<Status> + Send> Target for Ruled<R> {
     }
     fn poll(&mut self, wait: Wait, _: u32, ended: &mut Vec<Ended>) -> Result<(), TargetError> {
         let event = self.under_way.keys().next().map(|(time, _)| *time);
-        let Wait::Until(until) = wait else { panic!("virtual time always has a next event: {wait:?}") };
+        let (until, lag) = match wait {
+            Wait::Until(until) => (until, self.lag),
+            // Outside of virtual time. A look takes some time.
+            Wait::Spin => (self.now + Duration::from_us(1), Duration::ZERO),
+            Wait::Forever => panic!("there is always a next event"),
+        };
         let until = if self.away.contains(&self.now) { until.min(self.away.end) } else { until };
-        self.now = self.now.max(event.map_or(until, |event| event.min(until)) + self.lag);
+        self.now = self.now.max(event.map_or(until, |event| event.min(until)) + lag);
         while let Some(first) = self.under_way.first_entry().filter(|first| first.key().0 <= self.now) {
             let completed = first.key().0;
             let (tag, status) = first.remove();
