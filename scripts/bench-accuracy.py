@@ -12,7 +12,7 @@ verification  `--verify` on nbdkit until ten million requests are checked, while
               longer than the time limit, and is killed, and every second generator is killed, too, and its state checked
 
 Run as root on a machine that does nothing else (the third table does not mind):
-    cargo build && cargo build -p seeklab-emulator --example empty_loop
+    cargo build && target/debug/seeklab calibrate && cargo build -p seeklab-emulator --example empty_loop
     scripts/bench-accuracy.py [--seed 1] [--requests N] [--binaries target/debug] arrivals stall verification
 Needs fio, tracefs for the first table, and nbdkit for the third. The tables take 2, 1 and about 10 minutes. The exit code is 1 if a figure is beyond
 its bound: median lateness 2 us and share later than 50 us one point above the empty loop's; 1 % of the closed form, but for the median; no finding.
@@ -178,7 +178,7 @@ def stall(options, folder):
         output = generator.communicate()[0]
         return json.loads(output[output.index("{"):]), lasted
 
-    device = ("constant", "--set", f"service_time={SERVICE_MS}ms")
+    device = ("constant", "--set", f"service_time={SERVICE_MS}ms", "--pacing", "exact")
     with Emulator(options.seeklab, folder, *device) as disk:
         load = f"random,size=4KiB,read=100%,constant={RATE}/s"
         ours, lasted = stopped([options.seeklab, "bench", disk.uri, "-w", load, "--duration", "20s", "--json",

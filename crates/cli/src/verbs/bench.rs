@@ -181,7 +181,8 @@ struct RunArguments {
     /// files by io_uring [default: that of this process]
     #[arg(long, value_name = "PRIORITY")]
     priority: Option<IoPriority>,
-    /// Trade processor time for exact arrivals [default: balanced]
+    /// Trade processor time for exact arrivals. exact: spin four times as long before each, and keep idle processors awake,
+    /// if permitted [default: balanced]
     #[arg(long, value_enum)]
     pacing: Option<PacingName>,
     /// Go through the page cache of this machine [default: pass it by (O_DIRECT)]

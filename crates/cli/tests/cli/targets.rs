@@ -339,3 +339,20 @@ fn waits_for_arrivals_are_system_calls_of_every_target() {
         assert!(calls > 0.3, "{target}: {calls}");
     }
 }
+
+#[test]
+fn exact_pacing_keeps_idle_processors_awake_where_that_is_permitted() {
+    let driver =
+        std::fs::read_to_string("/sys/devices/system/cpu/cpuidle/current_driver").unwrap_or_default();
+    let is_permitted = !matches!(driver.trim(), "" | "none")
+        && std::fs::OpenOptions::new().write(true).open("/dev/cpu_dma_latency").is_ok();
+    let bench = Bench::new();
+    let kept = if is_permitted { "awake" } else { "asleep" };
+    for (target, pacing, expected) in
+        [("null", "exact", kept), ("null", "balanced", "asleep"), ("model:constant", "exact", "asleep")]
+    {
+        let load = "random,size=4KiB,read=100%,constant=200/s";
+        let figures = bench.json(&["bench", target, "-w", load, "--requests", "9", "--pacing", pacing]);
+        assert_eq!(figures["processors"], expected, "{target} {pacing}");
+    }
+}

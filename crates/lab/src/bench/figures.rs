@@ -6,6 +6,7 @@ use seeklab_bench::target::TargetKind;
 use seeklab_bench::{Interval, Part, Totals};
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{Duration, Operation};
+use seeklab_emulator::clock::Processors;
 use serde::{Deserialize, Serialize};
 
 use super::BenchOptions;
@@ -112,6 +113,8 @@ pub struct BenchFigures {
     pub command: Option<String>,
     /// True if the times are those of a model in virtual time.
     pub virtual_time: bool,
+    /// State of idle processors during the measurement.
+    pub processors: Processors,
     /// Threads; of several phases, those of the phase with most.
     pub threads: u32,
     /// Requests that may be under way at a time; of several phases, those of the phase with most.
@@ -382,6 +385,7 @@ impl BenchFigures {
             version: VERSION,
             command: session.command(),
             virtual_time: runs[0].plan.is_virtual,
+            processors: Processors::Asleep,
             threads: most(&|run| run.options(options).streams.iter().map(|stream| stream.threads).sum()),
             outstanding_max: most(&|run| run.streams.iter().map(|stream| stream.room()).sum()),
             repetitions: options.repetitions,

@@ -49,6 +49,7 @@ use std::sync::mpsc;
 use seeklab_bench::Listener;
 use seeklab_bench::target::TargetKind;
 use seeklab_core::ByteSize;
+use seeklab_emulator::clock::KeptAwake;
 use seeklab_files::{check_apart, check_distinct};
 use seeklab_report::Page;
 use seeklab_traces::{Metadata, TraceWriter};
@@ -232,6 +233,8 @@ fn run(
     mut targets: Vec<ReadyTarget>,
     mut folder: Option<&mut RunFolder>,
 ) -> Result<BenchResult, Failure> {
+    let is_virtual = targets.iter().any(|target| target.kind.is_virtual);
+    let held = if is_virtual { None } else { KeptAwake::under(options.pacing) };
     let (samples, taken) = mpsc::channel();
     let counting = match &options.counters {
         Some(counters) => {
@@ -287,6 +290,7 @@ fn run(
     verified.for_each(|(limits, note)| notes.add(limits, note));
     let mut figures = BenchFigures::new(session, options, &measured.phases, found);
     figures.stopped = measured.is_stopped;
+    figures.processors = KeptAwake::processors(held.as_ref());
     figures.verification = measured.verification.take();
     figures.counters = counted.as_ref().map(|(options, counters)| CounterFigures::of(options, counters));
     let counted = counted.as_ref().map(|(_, counters)| counters);
