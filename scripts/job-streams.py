@@ -17,6 +17,8 @@ interleaved: each measures every configuration once, in an order that its number
 `sized` repeat four of them each: with a residence of one sector; over a block device; with requests that are sized at their
 start, on `cheetah-36es`.
 
+Run `seeklab calibrate` before. Idle processors are kept awake during the runs (`--pacing exact`).
+
 regress, measure and repeat need the permission for real-time priorities, and set kernel.sched_rt_runtime_us to -1 while they run,
 so that the kernel does not take the processor from the jobs for 50 ms of each second. `block` needs root, FUSE and loop devices.
 Setting: SEEKLAB (the program).
@@ -102,7 +104,7 @@ def predict(config, system):
 
 def run(config):
     more = ["--block"] if config["connection"] == "block" else []
-    figures = seeklab("run", config, "--builtin", more=more)["repetitions"][0]
+    figures = seeklab("run", config, "--builtin", more=["--pacing", "exact", *more])["repetitions"][0]
     jobs = figures["jobs"]
     keys = ["elapsed_s", "calls", "job_processor_s", "system_processor_s", "lost_processor_s", "scheduling"]
     return {key: jobs[key] for key in keys} | {key: figures[key] for key in ["mp1_mean_ms", "mp3_mean_ms", "ei_avg_ms"]} | {
@@ -131,6 +133,9 @@ def regress(folder):
         runs = [run(config) for config in REGRESSED]
     calls, times = [found["calls"] for found in runs], [found["system_processor_s"] for found in runs]
     slope, constant = statistics.linear_regression(calls, times)
+    if slope < 0:
+        # A call takes no negative time: its part is below what the runs differ by.
+        slope, constant = 0.0, statistics.fmean(times)
     rest = [time - constant - slope * count for count, time in zip(calls, times)]
     system = {"call_us": 1e6 * slope, "sector_us": 1e6 * constant / SECTORS,
               "rms_pct": 100 * math.sqrt(statistics.fmean(error * error for error in rest)) / statistics.fmean(times),

@@ -81,7 +81,8 @@ fn simulated_streams_take_as_long_as_real_ones() {
         calls.push(100.0 * (figures.calls.iter().sum::<u64>() as f64 / row.calls - 1.0));
     }
     println!("elapsed {:.2} %, calls {:.2} %: {elapsed:.2?}", mean(&elapsed), mean(&calls));
-    assert!(mean(&elapsed) <= 2.0 && mean(&calls) <= 3.0, "{elapsed:.2?} {calls:.2?}");
+    let worst = |errors: &[f64]| errors.iter().fold(0.0, |worst: f64, error| worst.max(error.abs()));
+    assert!(worst(&elapsed) <= 2.0 && worst(&calls) <= 3.0, "{elapsed:.2?} {calls:.2?}");
 }
 
 #[test]
