@@ -36,8 +36,8 @@ const WAIT_MAX: Duration = Duration::from_ms(50);
 /// Shortest time between two looks for requests that exceed their time limit.
 const SCAN_MIN: Duration = Duration::from_ms(1);
 
-/// Keeps the time for which a worker spins before an arrival at nine tenths of what its sleeps are late. A processor that slept
-/// for a hundredth of a second takes longer to wake than one that slept for a thousandth.
+/// Keeps the time for which a worker spins before an arrival at the lateness that nine in ten of its sleeps do not exceed. A
+/// processor that slept for a hundredth of a second takes longer to wake than one that slept for a thousandth.
 fn adjuster() -> MarginAdjuster {
     const MARGIN_MAX: Duration = Duration::from_us(500);
     MarginAdjuster::new(20, 0.9, DEFAULT_MARGIN, MARGIN_MAX)

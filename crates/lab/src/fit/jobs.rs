@@ -103,9 +103,10 @@ pub struct ComparedRates {
     #[serde(flatten)]
     pub recorded: RateDistances,
     /// Median rate at system calls as a multiple of that of the first trace: of the input, or of the output without
-    /// input. A processor of another speed, or with colder caches, shows here. Null without transfers of one direction in both.
+    /// input. A processor of another speed, or with colder caches, shows here. Null if no direction has transfers in both traces.
     pub speed: Option<f64>,
-    /// The distances with the rates of the trace divided by `speed`: what is left is the difference of the programs.
+    /// The distances with the rates of the trace divided by `speed`: what is left is the difference of the programs. As
+    /// recorded if `speed` is null.
     pub at_equal_speed: RateDistances,
 }
 
