@@ -268,6 +268,9 @@ fn killed_server_costs_no_acknowledged_write() {
     ]));
     let mut lines = BufReader::new(child.0.stderr.take().unwrap()).lines();
     lines.next().unwrap().unwrap();
+    // The server dies with requests. Without the stop, it may have answered all of them just then.
+    server.signal(Signal::STOP);
+    assert!(lines.any(|line| line.unwrap().contains("  32 hung, ")), "32 requests hang");
     server.kill();
     server.restart();
     // Both outputs are read, so that neither keeps it waiting.
