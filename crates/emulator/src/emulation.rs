@@ -194,6 +194,9 @@ enum Answer {
 /// Time to the next deadline from which there is time for what can wait.
 const LEISURE: Duration = Duration::from_us(500);
 
+/// Longest sleep while the store is short of pages that are ready.
+const REFILL_INTERVAL: Duration = Duration::from_ms(1);
+
 /// Records that may wait to be shown behind replies that have not left.
 const WAITING_MAX: usize = 1 << 16;
 
@@ -679,7 +682,8 @@ impl Backend for Emulation {
     }
 
     fn interval(&self) -> Option<Duration> {
-        self.classes.as_ref().map(Classes::interval)
+        let refill = self.store.is_short_of_pages().then_some(REFILL_INTERVAL);
+        self.classes.as_ref().map(Classes::interval).into_iter().chain(refill).min()
     }
 
     fn take(&mut self, command: Command<'_>) {
@@ -718,6 +722,7 @@ impl Backend for Emulation {
         if deadline.is_none_or(|deadline| deadline.saturating_since(after) > LEISURE) {
             self.pacer.run_behind();
             self.take_settled_events(after);
+            self.store.refill();
             idle = self.clock.now();
             self.stalls.spent(MissCause::ModelTooSlow, idle);
         }

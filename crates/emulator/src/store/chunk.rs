@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::Extent;
 use super::budget::Reservation;
+use super::ready::ReadyPages;
 use super::zeroes::is_zero;
 
 /// Bytes of a page: what file systems write, and the unit in which memory is taken.
@@ -18,7 +19,8 @@ pub(super) const PAGE_COST: u64 = PAGE_BYTES as u64 + 16;
 /// Memory cost of an empty chunk.
 pub(super) const CHUNK_COST: u64 = (PAGE_COUNT * size_of::<Option<Box<Page>>>()) as u64 + 16;
 
-type Page = [u8; PAGE_BYTES];
+/// Contents of a page.
+pub(super) type Page = [u8; PAGE_BYTES];
 
 /// The pages of 2 MiB of the device; one that is not there reads as zeroes.
 #[derive(Debug)]
@@ -68,16 +70,6 @@ pub(super) fn boxed<T>(count: usize, fill: impl FnMut() -> T) -> Result<Box<[T]>
     Ok(items.into_boxed_slice())
 }
 
-/// A page with `bytes` from `first`, and zeroes around them.
-fn page_with(first: usize, bytes: &[u8]) -> Result<Box<Page>, TryReserveError> {
-    let mut page = Vec::new();
-    page.try_reserve_exact(PAGE_BYTES)?;
-    page.resize(first, 0);
-    page.extend_from_slice(bytes);
-    page.resize(PAGE_BYTES, 0);
-    Ok(page.into_boxed_slice().try_into().expect("a page was filled"))
-}
-
 impl Chunk {
     pub(super) fn new() -> Result<Self, TryReserveError> {
         Ok(Self { pages: boxed(PAGE_COUNT, || None)?, page_count: 0 })
@@ -120,6 +112,7 @@ impl Chunk {
         start: usize,
         bytes: &[u8],
         reservation: &mut Reservation<'_>,
+        ready: &ReadyPages,
     ) -> Result<(), TryReserveError> {
         for part in parts(start, bytes.len()) {
             let source = &bytes[part.at.clone()];
@@ -129,7 +122,7 @@ impl Chunk {
             } else if let Some(page) = slot {
                 page[part.within].copy_from_slice(source);
             } else {
-                *slot = Some(page_with(part.within.start, source)?);
+                *slot = Some(ready.page_with(part.within.start, source)?);
                 self.page_count += 1;
                 reservation.take(PAGE_COST);
             }

@@ -35,6 +35,7 @@ mod image;
 mod lock;
 mod memory;
 mod ram;
+mod ready;
 mod rot;
 mod sparse;
 mod transfers;
@@ -67,6 +68,27 @@ impl Store {
     /// An empty store in memory that takes at most `cap`; by default [`default_cap`].
     pub fn in_ram(size: ByteSize, cap: Option<ByteSize>) -> Result<Self, StoreError> {
         RamStore::new(size, cap.unwrap_or_else(default_cap)).map(Self::Ram)
+    }
+
+    /// Keeps pages of a store in memory ready, see [`RamStore::with_pages_ready`].
+    #[must_use]
+    pub fn with_pages_ready(self) -> Self {
+        match self {
+            Self::Ram(ram) => Self::Ram(ram.with_pages_ready()),
+            file @ Self::File(_) => file,
+        }
+    }
+
+    /// Makes some pages ready in place of those that were used.
+    pub(crate) fn refill(&self) {
+        if let Self::Ram(ram) = self {
+            ram.refill();
+        }
+    }
+
+    /// Returns true if [`refill`](Self::refill) has something to do.
+    pub(crate) fn is_short_of_pages(&self) -> bool {
+        matches!(self, Self::Ram(ram) if ram.is_short_of_pages())
     }
 
     /// The store in the file at `path`, see [`FileStore::open`].

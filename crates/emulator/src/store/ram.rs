@@ -13,6 +13,7 @@
 //!   may have been done in part, as a disk's may.
 //! - Pages given back go to the allocator, which keeps them for the next pages: what the process
 //!   holds of the system's memory may not shrink.
+//! - Pages that are [kept ready](RamStore::with_pages_ready) are beyond the cap: 32 MiB at most.
 //! - Any number of threads. A write is atomic to other writes; a read that crosses a 2 MiB boundary
 //!   may see a write that crosses it too in part, as on a disk.
 
@@ -22,7 +23,8 @@ use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard
 use seeklab_core::units::ByteSize;
 
 use super::budget::Budget;
-use super::chunk::{CHUNK_BYTES, CHUNK_COST, Chunk, boxed};
+use super::chunk::{CHUNK_BYTES, CHUNK_COST, Chunk, PAGE_BYTES, boxed};
+use super::ready::ReadyPages;
 use super::zeroes::is_zero;
 use super::{Extent, StoreError};
 
@@ -31,6 +33,9 @@ const CHUNK_COUNT: usize = 512;
 const CHUNK_SIZE: u64 = CHUNK_BYTES as u64;
 const REGION_SIZE: u64 = CHUNK_SIZE * CHUNK_COUNT as u64;
 const REGION_COST: u64 = (CHUNK_COUNT * size_of::<Slot>()) as u64 + 16;
+
+/// Most bytes of pages that are ready.
+const READY_BYTES_MAX: u64 = 32 << 20;
 
 type Slot = RwLock<Option<Chunk>>;
 type Region = OnceLock<Box<[Slot]>>;
@@ -41,6 +46,7 @@ pub struct RamStore {
     size: ByteSize,
     regions: Box<[Region]>,
     budget: Budget,
+    ready: ReadyPages,
 }
 
 /// The part of one chunk that a range of the device covers.
@@ -99,7 +105,26 @@ impl RamStore {
         let root_cost = (region_count * size_of::<Region>()) as u64;
         budget.reserve(root_cost)?.take(root_cost);
         let regions = boxed(region_count, OnceLock::new).map_err(no_memory(root_cost))?;
-        Ok(Self { size, regions, budget })
+        Ok(Self { size, regions, budget, ready: ReadyPages::none() })
+    }
+
+    /// Keeps pages ready, so that a write that is emulated in real time does not wait for the system's memory: as many as the
+    /// device has, up to 32 MiB or an eighth of the limit, which they do not count against.
+    #[must_use]
+    pub fn with_pages_ready(mut self) -> Self {
+        let bytes = self.size.as_bytes().min(READY_BYTES_MAX).min(self.budget.cap().as_bytes() / 8);
+        self.ready = ReadyPages::filled(bytes as usize / PAGE_BYTES);
+        self
+    }
+
+    /// Makes some pages ready in place of those that were used. Returns false if there are enough.
+    pub(super) fn refill(&self) -> bool {
+        self.ready.refill()
+    }
+
+    /// Returns true if [`refill`](Self::refill) has something to do.
+    pub(super) fn is_short_of_pages(&self) -> bool {
+        self.ready.is_short()
     }
 
     /// Returns the memory limit.
@@ -188,7 +213,7 @@ impl RamStore {
                     chunk
                 }
             };
-            chunk.write(*start, bytes, &mut reservation).map_err(no_memory(cost))?;
+            chunk.write(*start, bytes, &mut reservation, &self.ready).map_err(no_memory(cost))?;
             self.drop_if_empty(slot);
         }
         Ok(())

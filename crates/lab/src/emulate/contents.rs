@@ -56,7 +56,7 @@ impl Contents {
         if let Some(image) = &self.image {
             store.load_image(image)?;
         }
-        Ok(store)
+        Ok(store.with_pages_ready())
     }
 
     fn check_overwrite(&self) -> Result<(), Failure> {

@@ -38,7 +38,7 @@ impl Prepared {
         };
         let store = Store::in_ram(series.size, None)?;
         store.copy_from(made)?;
-        Ok(store)
+        Ok(store.with_pages_ready())
     }
 }
 

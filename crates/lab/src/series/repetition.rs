@@ -97,7 +97,7 @@ impl Repetition<'_> {
     /// A store of zeroes for all drives.
     fn empty_store(&self) -> Result<Store, Failure> {
         let bytes = self.series.size.as_bytes() * u64::from(self.series.application.drives());
-        Ok(Store::in_ram(ByteSize::from_bytes(bytes), None)?)
+        Ok(Store::in_ram(ByteSize::from_bytes(bytes), None)?.with_pages_ready())
     }
 
     /// Runs an application over NBD. It gets the emulation with the place of its server, and a function to call once its

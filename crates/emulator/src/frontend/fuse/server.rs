@@ -60,6 +60,9 @@ impl std::fmt::Debug for Clock {
 /// Messages taken at a time, so that replies that fall due meanwhile do not wait for many.
 const BATCH: usize = 16;
 
+/// Bytes of messages from which on no other one is taken before replies that fell due have left.
+const BATCH_BYTES: usize = 256 << 10;
+
 impl Server {
     /// Mounts a directory with the file at `place`. It answers from when it is driven: until then, whoever
     /// looks at it waits. Arrival times are those of `clock`.
@@ -115,16 +118,16 @@ impl Server {
         Ok(())
     }
 
-    /// Takes one message. Returns false if there is none.
-    fn take_message(&mut self, commands: &mut dyn FnMut(Command<'_>)) -> io::Result<bool> {
+    /// Takes one message. Returns its length, or nothing if there is none.
+    fn take_message(&mut self, commands: &mut dyn FnMut(Command<'_>)) -> io::Result<Option<usize>> {
         let length = match rustix::io::read(self.mount.device(), &mut self.input[..]) {
             Ok(length) => length,
-            Err(Errno::AGAIN) => return Ok(false),
+            Err(Errno::AGAIN) => return Ok(None),
             // A request that was withdrawn while it was fetched.
-            Err(Errno::NOENT | Errno::INTR) => return Ok(true),
+            Err(Errno::NOENT | Errno::INTR) => return Ok(Some(0)),
             Err(Errno::NODEV | Errno::CONNABORTED) => {
                 self.end()?;
-                return Ok(false);
+                return Ok(None);
             }
             Err(error) => return Err(error.into()),
         };
@@ -133,7 +136,7 @@ impl Server {
         if let Some(command) = self.connection.receive(&self.input[..length], arrived) {
             commands(command);
         }
-        Ok(true)
+        Ok(Some(length))
     }
 
     fn hand_out_pieces(&mut self, commands: &mut dyn FnMut(Command<'_>)) {
@@ -157,10 +160,13 @@ impl Frontend for Server {
 
     fn receive(&mut self, commands: &mut dyn FnMut(Command<'_>)) -> io::Result<()> {
         self.hand_out_pieces(commands);
+        let mut bytes = 0;
         for _ in 0..BATCH {
-            if self.over || !self.connection.wants_input() || !self.take_message(commands)? {
+            if self.over || bytes >= BATCH_BYTES || !self.connection.wants_input() {
                 break;
             }
+            let Some(length) = self.take_message(commands)? else { break };
+            bytes += length;
         }
         self.hand_out_pieces(commands);
         let outstanding = self.connection.outstanding();
