@@ -22,7 +22,8 @@ The host is small: 8 MiB of the device may be dirty, and writeback is not thrott
 files places by processor, so a command that moves between two of them writes its files alternately to two places, and a copy
 takes up to 1.8 times as long. How often it moves depends on what else the machine does. The host's scheduler is `none`, so
 that the emulated disk orders the requests. `seeklab calibrate` comes first: without it, every request takes a tenth of a
-millisecond longer than on the emulated disk. The file system is ext2, which has no journal, and ext4 for the database. The
+millisecond longer than on the emulated disk. Exact pacing keeps the processors awake: one that halted between two requests computes
+up to twice as long, and by how much depends on the disk. The file system is ext2, which has no journal, and ext4 for the database. The
 configuration `clone` is a model that `seeklab fit` makes of the validation trace of a Seagate Barracuda in ../shared.
 Settings: SEEKLAB (the program).
 """
@@ -177,7 +178,7 @@ def run(options, workload, configuration, extra):
     result = subprocess.run(
         [SEEKLAB, "run", device_of(options, configuration), "--scheduler", host.scheduler, "--fs", work.file_system,
          "--mount-options", work.mount_options, "--size", "1000MiB", "--setup", work.setup, "--memory", work.memory or host.memory, *host.options,
-         "--host-scheduler", "none", "--dirty-limit", "8MiB", "--wbt", "off", "--cpus", "1", "--quiet", "--json", *extra,
+         "--pacing", "exact", "--host-scheduler", "none", "--dirty-limit", "8MiB", "--wbt", "off", "--cpus", "1", "--quiet", "--json", *extra,
          "--", "sh", "-ec", work.command],
         stdout=subprocess.PIPE, check=False)
     if result.returncode != 0:

@@ -42,6 +42,8 @@ pub(super) struct Settings {
     pub(super) dirty_frames: u32,
     pub(super) system_call: Duration,
     pub(super) submission: Duration,
+    /// Time for each page of a request of the flusher.
+    pub(super) page_submission: Duration,
     pub(super) interrupt: Duration,
     pub(super) context_switch: Duration,
     pub(super) clock_interval: Duration,
@@ -118,6 +120,7 @@ impl Settings {
                     dirty_frames: share(given.dirty_limit.unwrap_or(Ratio::ONE)),
                     system_call: cost(given.system_call, Duration::from_us(100)),
                     submission: cost(given.submission, Duration::from_us(500)),
+                    page_submission: Duration::ZERO,
                     interrupt: cost(given.interrupt, Duration::from_us(1000)),
                     context_switch: cost(given.context_switch, Duration::from_us(100)),
                     clock_interval: time(given.clock_interval, Duration::from_ms(10)),
@@ -172,6 +175,8 @@ impl Settings {
                     // Chosen here. The costs of a current machine are small beside those of a disk.
                     system_call: cost(given.system_call, Duration::from_ns(200)),
                     submission: cost(given.submission, Duration::from_us(5)),
+                    // Copies of small files on a machine of 2026.
+                    page_submission: cost(given.page_submission, Duration::from_ns(700)),
                     interrupt: cost(given.interrupt, Duration::from_us(5)),
                     context_switch: cost(given.context_switch, Duration::from_us(2)),
                     clock_interval: time(given.clock_interval, Duration::ZERO),

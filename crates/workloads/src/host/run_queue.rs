@@ -1,9 +1,10 @@
 //! The run queue: which process runs on which CPU.
 //!
 //! Ready processes stand in three queues: the syncer; processes that have waited since they last used up a time slice;
-//! processes that have used up one. The first process of the first queue that is not empty runs next. The syncer
-//! preempts every other process. A process of the second queue preempts one of the third, if the host has wake-up
-//! preemption. A preempted process stays the first of its queue.
+//! processes that have used up one. The first process of the first queue that is not empty runs next. The syncer of SVR4
+//! preempts every other process. Threads of the kernel of Linux wait until the process sleeps or its time slice ends
+//! (`RUN_TO_PARITY` of `kernel/sched/fair.c`). A process of the second queue preempts one of the third, if the host has
+//! wake-up preemption. A preempted process stays the first of its queue.
 
 use super::Host;
 use super::list::NONE;
@@ -72,8 +73,11 @@ impl Host {
 
     /// The CPU whose process gives way to one of that level.
     fn victim(&self, level: Level) -> Option<usize> {
-        let gives_way =
-            |running: Level| running > level && (level == Level::System || self.settings.wakeup_preemption);
+        let preempts = match level {
+            Level::System => self.linux.is_none(),
+            _ => self.settings.wakeup_preemption,
+        };
+        let gives_way = |running: Level| running > level && preempts;
         let levels = self.cpus.iter().map(|cpu| self.processes[cpu.process as usize].level);
         let victims = levels.enumerate().filter(|(_, running)| gives_way(*running));
         victims.max_by_key(|(_, running)| *running).map(|(cpu, _)| cpu)

@@ -157,6 +157,9 @@ pub struct HostSettings {
     /// CPU time to submit a request. On `linux` that of the flusher alone; recorded programs contain their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submission: Option<Duration>,
+    /// CPU time of the flusher for each page that it submits. Of `linux`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page_submission: Option<Duration>,
     /// CPU time of the interrupt that completes a request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interrupt: Option<Duration>,

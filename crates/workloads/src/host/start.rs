@@ -390,6 +390,7 @@ fn check_given(given: &HostSettings) -> Result<(), DescriptionError> {
         ("write_cache", given.write_cache.is_some()),
         ("fua", given.fua.is_some()),
         ("wbt", given.wbt.is_some()),
+        ("page_submission", given.page_submission.is_some()),
     ];
     let (others, other, hint) = match given.profile.unwrap_or_default() {
         Profile::Linux => (

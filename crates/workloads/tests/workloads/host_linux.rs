@@ -21,7 +21,7 @@ fn sizes(run: &Run, op: Operation) -> Vec<u32> {
 }
 
 fn linux(line: &str) -> String {
-    format!("{FREE},host.profile=linux,{line}")
+    format!("{FREE},host.profile=linux,host.page_submission=0s,{line}")
 }
 
 #[test]
@@ -164,6 +164,39 @@ fn background_limit_wakes_the_flusher() {
     assert_eq!(run.completions[0].submitted.as_s(), 0.0);
     // It writes until less than the limit is dirty; age writes the rest.
     assert!(sizes(&run, Operation::Write).len() >= 2);
+}
+
+/// Times at which requests came to the device in us, and how many.
+fn arrivals(run: &Run) -> Vec<(u64, usize)> {
+    let mut times: Vec<u64> = run.completions.iter().map(|one| one.submitted.as_ns() / 1_000).collect();
+    times.sort_unstable();
+    times.chunk_by(|one, next| one == next).map(|same| (same[0], same.len())).collect()
+}
+
+#[test]
+fn plug_of_the_flusher_holds_requests_until_there_are_many_or_it_sleeps() {
+    // Parts of 16 KiB that do not follow each other. A page takes the flusher 10 us.
+    let line = linux(
+        "host.dirty_background_bytes=4KiB,files.log.size=8MiB,files.log.new=true,files.log.extent=16KiB,\
+         files.log.distance=64KiB,processes.p.program=write log 1280KiB",
+    )
+    .replace("page_submission=0s", "page_submission=10us");
+    // 80 requests of 40 us each.
+    assert_eq!(arrivals(&run(&line, SERVICE)), [(1_280, 32), (2_560, 32), (3_200, 16)]);
+}
+
+#[test]
+fn flusher_runs_when_the_process_sleeps_or_on_another_processor() {
+    let line = linux(
+        "host.dirty_background_bytes=4KiB,files.log.size=8MiB,files.log.new=true,task=p,\
+         processes.p.program=repeat 2 { write log 256KiB }; compute 2ms; sleep 1ms",
+    );
+    assert_eq!(arrivals(&run(&line, SERVICE))[0].0, 2_000);
+    let second = line.replace("host.dirty_background_bytes", "host.cpus=2,host.dirty_background_bytes");
+    assert_eq!(arrivals(&run(&second, SERVICE))[0].0, 0);
+    // A process that computes on and on gives way when its time slice ends.
+    let long = line.replace("compute 2ms", "compute 9ms");
+    assert_eq!(arrivals(&run(&long, SERVICE))[0].0, 2_800);
 }
 
 #[test]

@@ -21,6 +21,7 @@ fn free() -> HostSettings {
     let zero = Some(Duration::ZERO);
     HostSettings {
         submission: zero,
+        page_submission: zero,
         interrupt: zero,
         context_switch: zero,
         cpus: Some(2),

@@ -3,6 +3,9 @@
 //! ```text
 //! completion │ softirq of the block layer │ wake-up │ ready │ the thread runs
 //!             ◀──────── interrupt ───────▶           ◀─────▶ context switch
+//!
+//! round of writeback │ pages of files, one after the other │
+//!                     ◀──── a page each: page submission ─▶
 //! ```
 //! # Scope and limits
 //! - A cost is a median, so that bursts do not count.
@@ -13,7 +16,8 @@
 use seeklab_core::Duration;
 use seeklab_traces::system::InterruptSource;
 use seeklab_traces::system::Waker;
-use seeklab_traces::system::tables::{InterruptRow, WaitRow};
+use seeklab_traces::system::WritebackReason;
+use seeklab_traces::system::tables::{InterruptRow, WaitRow, WritebackRow};
 
 /// Number of the softirq that completes requests: `BLOCK_SOFTIRQ` of the kernel.
 const BLOCK_SOFTIRQ: u16 = 4;
@@ -22,12 +26,18 @@ const BLOCK_SOFTIRQ: u16 = 4;
 const SWITCH_MAX_NS: u64 = 200_000;
 /// Samples without which a cost keeps its default.
 const SAMPLES_MIN: usize = 20;
+/// Pages of a round of writeback from which on it is a sample: its beginning does not count then.
+const ROUND_PAGES_MIN: u64 = 64;
+/// Longest time of a page in a round that waited for nothing: several times what small files need.
+const PAGE_MAX_NS: u64 = 5_000;
 
 /// Samples of the costs.
 #[derive(Debug, Default)]
 pub(super) struct Costs {
     completions_ns: Vec<u64>,
     switches_ns: Vec<u64>,
+    /// Of each round of writeback, the time of a page.
+    pages_ns: Vec<u64>,
 }
 
 impl Costs {
@@ -45,19 +55,33 @@ impl Costs {
         }
     }
 
+    /// Takes note of a round of writeback. Of those for a synchronisation, most wait.
+    pub(super) fn writeback(&mut self, row: &WritebackRow) {
+        let page_ns = row.write_ns / row.pages.max(1);
+        if row.reason == WritebackReason::Background && row.pages >= ROUND_PAGES_MIN && page_ns <= PAGE_MAX_NS
+        {
+            self.pages_ns.push(page_ns);
+        }
+    }
+
     /// The CPU time of the interrupt that completes a request.
     pub(super) fn interrupt_time(&mut self) -> Option<Duration> {
-        median(&mut self.completions_ns)
+        median(&mut self.completions_ns, SAMPLES_MIN)
     }
 
     /// The time from a wake-up until the thread runs on an idle CPU.
     pub(super) fn context_switch(&mut self) -> Option<Duration> {
-        median(&mut self.switches_ns)
+        median(&mut self.switches_ns, SAMPLES_MIN)
+    }
+
+    /// The CPU time of the flusher for each page. One round is the mean of many pages.
+    pub(super) fn page_submission(&mut self) -> Option<Duration> {
+        median(&mut self.pages_ns, 1)
     }
 }
 
-fn median(samples_ns: &mut [u64]) -> Option<Duration> {
-    if samples_ns.len() < SAMPLES_MIN {
+fn median(samples_ns: &mut [u64], samples_min: usize) -> Option<Duration> {
+    if samples_ns.len() < samples_min {
         return None;
     }
     let middle = samples_ns.len() / 2;
@@ -111,6 +135,27 @@ mod tests {
         }
         assert_eq!(costs.interrupt_time(), Some(Duration::from_ns(3_010)));
         assert_eq!(costs.context_switch(), Some(Duration::from_ns(50)));
+    }
+
+    #[test]
+    fn page_submission_is_the_median_of_the_rounds_that_did_not_wait() {
+        let round =
+            |reason, pages, write_ns| WritebackRow { thread: 1, begin_ns: 0, write_ns, reason, pages };
+        let mut costs = Costs::default();
+        // Short rounds, rounds that waited for the device, and synchronisations.
+        for row in [
+            round(WritebackReason::Background, 10, 30_000),
+            round(WritebackReason::Background, 100, 900_000),
+            round(WritebackReason::Background, 0, 90_000),
+            round(WritebackReason::Sync, 100, 200_000),
+        ] {
+            costs.writeback(&row);
+        }
+        assert_eq!(costs.page_submission(), None);
+        for write_ns in [700_000, 720_000, 1_900_000] {
+            costs.writeback(&round(WritebackReason::Background, 1_000, write_ns));
+        }
+        assert_eq!(costs.page_submission(), Some(Duration::from_ns(720)));
     }
 
     #[test]

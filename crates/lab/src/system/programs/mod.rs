@@ -41,7 +41,9 @@ mod tests;
 use seeklab_core::ByteSize;
 use seeklab_core::number_words::{counted, in_number, numbered};
 use seeklab_traces::system::table::TableRow;
-use seeklab_traces::system::tables::{ExtentRow, InitialRow, InterruptRow, OpenFileRow, ProcessRow, StepRow};
+use seeklab_traces::system::tables::{
+    ExtentRow, InitialRow, InterruptRow, OpenFileRow, ProcessRow, StepRow, WritebackRow,
+};
 use seeklab_workloads::host::{HostSettings, Recording};
 
 pub(super) use self::calls::Calls;
@@ -98,6 +100,11 @@ pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
     }
     for row in trace.rows::<InterruptRow>()? {
         costs.interrupt(&row?);
+    }
+    if metadata.tables.contains_key(WritebackRow::TABLE) {
+        for row in trace.rows::<WritebackRow>()? {
+            costs.writeback(&row?);
+        }
     }
     for row in trace.rows()? {
         loader.survey(&row?);
@@ -199,6 +206,7 @@ pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
     let settings = HostSettings {
         interrupt: costs.interrupt_time(),
         context_switch: costs.context_switch(),
+        page_submission: costs.page_submission(),
         ..settings
     };
     Ok(Programs { recording, names, settings, notes, void })

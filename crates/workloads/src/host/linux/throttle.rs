@@ -104,9 +104,9 @@ impl Throttle {
         }
     }
 
-    /// Returns true if the flusher must wait before its next request.
-    pub(super) fn is_full(&self, now: Instant) -> bool {
-        !self.target.is_zero() && self.outstanding >= self.limit(now)
+    /// Returns true if the flusher must wait before its next request, with that many in its plug.
+    pub(super) fn is_full(&self, now: Instant, plugged: usize) -> bool {
+        !self.target.is_zero() && self.outstanding.saturating_add(plugged as u32) >= self.limit(now)
     }
 
     /// A request goes to the device.
@@ -255,7 +255,7 @@ impl Host {
     pub(super) fn wake_throttled_flusher(&mut self) {
         let now = self.now;
         let linux = self.linux_mut();
-        if linux.is_flusher_throttled && !linux.throttle.is_full(now) {
+        if linux.is_flusher_throttled && !linux.throttle.is_full(now, linux.flusher.plugged.len()) {
             linux.is_flusher_throttled = false;
             self.wake_syncer();
         }
