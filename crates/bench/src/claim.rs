@@ -28,6 +28,8 @@ pub struct ClaimOptions<'a> {
     pub destroy: Option<&'a str>,
     /// True of a file that this run makes.
     pub is_own: bool,
+    /// True of a device whose contents nobody loses ([`TargetKind::is_expendable`](crate::target::TargetKind)).
+    pub is_expendable: bool,
 }
 
 /// Leave to write to a target. It ends when this is dropped.
@@ -42,7 +44,7 @@ pub struct Claim {
 /// # Errors
 /// If the target is in use, or its name was not typed again. The message names what is on it.
 pub fn claim(options: ClaimOptions<'_>) -> Result<Claim, TargetError> {
-    let ClaimOptions { address, path, destroy, is_own } = options;
+    let ClaimOptions { address, path, destroy, is_own, is_expendable } = options;
     if let Some(path) = path
         && let Some(user) = user_of(path)
     {
@@ -69,6 +71,7 @@ pub fn claim(options: ClaimOptions<'_>) -> Result<Claim, TargetError> {
                 format!("write --destroy {address}, which destroys {holds}"),
             ));
         }
+        None if is_expendable => {}
         None => {
             let problem = format!("the workload writes, which destroys {holds}");
             let hint = format!("add --destroy {address} to overwrite it, or read only with read=100%");

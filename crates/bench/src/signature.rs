@@ -67,7 +67,7 @@ const MARKS: &[Mark] = &[
 ];
 
 /// Bytes that are read: up to the end of the last mark.
-const LENGTH: usize = 132 << 10;
+pub(crate) const LENGTH: usize = 132 << 10;
 
 /// Returns what the beginning of a file or device holds, as far as it is recognised.
 ///
@@ -79,7 +79,8 @@ pub fn signature_of(path: &Path) -> io::Result<Option<Signature>> {
     Ok(signature(&bytes))
 }
 
-fn signature(bytes: &[u8]) -> Option<Signature> {
+/// Returns what begins with those bytes, [`LENGTH`] of them, as far as it is recognised.
+pub(crate) fn signature(bytes: &[u8]) -> Option<Signature> {
     let holds = |mark: &&Mark| bytes.get(mark.at..).is_some_and(|rest| rest.starts_with(mark.bytes));
     MARKS.iter().find(holds).map(|mark| Signature { name: mark.name })
 }

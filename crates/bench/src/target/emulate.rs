@@ -36,6 +36,7 @@ pub(super) const KIND: TargetKind = TargetKind {
     has_priorities: false,
     is_virtual: false,
     identify: super::unidentified,
+    is_expendable: super::never_expendable,
     open,
 };
 

@@ -9,10 +9,12 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, pread};
 use seeklab_core::ByteSize;
+use seeklab_emulator::frontend::fuse::IN_MEMORY_PREFIX;
 use seeklab_workloads::AddressSpace;
 
 use super::{TargetError, TargetOptions};
 use crate::identity::DeviceIdentity;
+use crate::signature::signature_of;
 
 /// An open block device or file.
 #[derive(Debug)]
@@ -103,6 +105,18 @@ impl OpenFile {
 /// The identity of a file or block device; `None` if it is not there yet.
 pub(super) fn identify(path: &str, _: &dyn Fn() -> bool) -> Result<Option<DeviceIdentity>, TargetError> {
     Ok(DeviceIdentity::of(Path::new(path)).ok())
+}
+
+/// Returns true of a block device of `seeklab serve` or `seeklab run` whose bytes are in memory, without recognised contents.
+pub(super) fn is_expendable(path: &str, _: &dyn Fn() -> bool) -> Result<bool, TargetError> {
+    let Ok(metadata) = std::fs::metadata(path) else { return Ok(false) };
+    let is_block_device = metadata.file_type().is_block_device();
+    let Some(folder) = sysfs_folder(metadata.rdev()).filter(|_| is_block_device) else { return Ok(false) };
+    // The file below a loop device has this name only where no path leads.
+    let below = std::fs::read_to_string(folder.join("loop/backing_file")).unwrap_or_default();
+    let is_in_memory = below.strip_prefix('/').is_some_and(|name| name.starts_with(IN_MEMORY_PREFIX))
+        && !Path::new(below.trim_end()).exists();
+    Ok(is_in_memory && signature_of(Path::new(path)).is_ok_and(|signature| signature.is_none()))
 }
 
 /// Folder of a block device in sysfs; that of the whole device for a partition.

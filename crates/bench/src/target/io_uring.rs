@@ -34,6 +34,7 @@ pub(super) const KIND: TargetKind = TargetKind {
     has_priorities: true,
     is_virtual: false,
     identify: super::file::identify,
+    is_expendable: super::file::is_expendable,
     open,
 };
 

@@ -72,6 +72,9 @@ pub struct TargetKind {
     /// Returns the identity of the device behind an address, if targets of this kind have one and it is there.
     /// The function is looked at as [`Opening::is_stopped`].
     pub identify: fn(&str, &dyn Fn() -> bool) -> Result<Option<DeviceIdentity>, TargetError>,
+    /// Returns true of a device that `seeklab serve` keeps in memory and that holds nothing recognised: nobody loses contents to
+    /// a measurement. The function is looked at as [`Opening::is_stopped`].
+    pub is_expendable: fn(&str, &dyn Fn() -> bool) -> Result<bool, TargetError>,
     /// Opens a target of this kind.
     pub open: fn(&str, &Opening<'_>) -> Result<Box<dyn Target>, TargetError>,
 }
@@ -280,6 +283,11 @@ pub trait Target: Send {
 /// No device stands behind the address, or none that states who it is.
 fn unidentified(_: &str, _: &dyn Fn() -> bool) -> Result<Option<DeviceIdentity>, TargetError> {
     Ok(None)
+}
+
+/// Contents behind such addresses are somebody's, or there are none.
+fn never_expendable(_: &str, _: &dyn Fn() -> bool) -> Result<bool, TargetError> {
+    Ok(false)
 }
 
 /// First byte and length of a request on a target with blocks of that size.

@@ -33,6 +33,7 @@ pub(super) const KIND: TargetKind = TargetKind {
     has_priorities: false,
     is_virtual: true,
     identify: super::unidentified,
+    is_expendable: super::never_expendable,
     open,
 };
 

@@ -16,6 +16,7 @@ use super::attempt::Attempt;
 use super::away::Away;
 use super::buffers::Buffers;
 use super::idle::idle;
+use crate::signature::{self, signature};
 use crate::verify::Checker;
 
 use super::{
@@ -34,14 +35,13 @@ pub(super) const KIND: TargetKind = TargetKind {
     has_priorities: false,
     is_virtual: false,
     identify: super::unidentified,
+    is_expendable: is_expendable,
     open,
 };
 
 fn open(address: &str, opening: &Opening<'_>) -> Result<Box<dyn Target>, TargetError> {
     let options = opening.options;
-    let uri: Uri = address.parse().map_err(|error: seeklab_emulator::frontend::nbd::UriError| {
-        TargetError::unusable(address, error.reason, "")
-    })?;
+    let uri = uri_of(address)?;
     let client = Client::connect_unless(&uri, opening.clock, opening.is_stopped)?;
     let export = client.export();
     if export.read_only && options.writes {
@@ -76,6 +76,27 @@ fn open(address: &str, opening: &Opening<'_>) -> Result<Box<dyn Target>, TargetE
         reconnections: 0,
         idle_calls: 0,
     }))
+}
+
+fn uri_of(address: &str) -> Result<Uri, TargetError> {
+    address.parse().map_err(|error: seeklab_emulator::frontend::nbd::UriError| {
+        TargetError::unusable(address, error.reason, "")
+    })
+}
+
+/// Returns true of an export of seeklab whose bytes are in memory, without recognised contents.
+fn is_expendable(address: &str, is_stopped: &dyn Fn() -> bool) -> Result<bool, TargetError> {
+    let mut client = Client::connect_unless(&uri_of(address)?, Clock::start(), is_stopped)?;
+    let export = *client.export();
+    let mut is_expendable = export.is_in_memory;
+    if is_expendable {
+        let length = (signature::LENGTH as u64).next_multiple_of(export.block_bytes_min.into());
+        let mut bytes = vec![0; length.min(export.size_bytes) as usize];
+        client.read(0, &mut bytes)?;
+        is_expendable = signature(&bytes).is_none();
+    }
+    client.disconnect()?;
+    Ok(is_expendable)
 }
 
 /// The limits of an export.

@@ -17,6 +17,7 @@ pub(super) const KIND: TargetKind = TargetKind {
     has_priorities: false,
     is_virtual: false,
     identify: super::unidentified,
+    is_expendable: super::never_expendable,
     open: |_, opening| Ok(Box::new(Null::new(opening.clock, opening.options.outstanding_max))),
 };
 

@@ -25,6 +25,7 @@ pub(super) const KIND: TargetKind = TargetKind {
     has_priorities: false,
     is_virtual: false,
     identify: super::file::identify,
+    is_expendable: super::file::is_expendable,
     open,
 };
 

@@ -7,7 +7,9 @@ use seeklab_bench::{ClaimOptions, claim, signature_of};
 
 fn refused(path: &Path, destroy: Option<&str>) -> String {
     let address = path.to_str().unwrap();
-    let error = claim(ClaimOptions { address, path: Some(path), destroy, is_own: false }).unwrap_err();
+    let error =
+        claim(ClaimOptions { address, path: Some(path), destroy, is_own: false, is_expendable: false })
+            .unwrap_err();
     format!("{error}; {}", error.hint().unwrap_or_default())
 }
 
@@ -60,11 +62,27 @@ fn name_must_be_typed_again_exactly() {
     let address = path.to_str().unwrap();
     assert!(refused(path, None).contains(&format!("--destroy {address}")));
     assert!(refused(path, Some("/dev/other")).contains("names `/dev/other`, another target"));
-    let options = ClaimOptions { address, path: Some(path), destroy: Some(address), is_own: false };
+    let options = ClaimOptions {
+        address,
+        path: Some(path),
+        destroy: Some(address),
+        is_own: false,
+        is_expendable: false,
+    };
     assert!(claim(options).is_ok());
     let own = ClaimOptions { destroy: None, is_own: true, ..options };
     assert!(claim(own).is_ok());
-    let export = ClaimOptions { address: "nbd://host/", path: None, destroy: None, is_own: false };
+    let expendable = ClaimOptions { destroy: None, is_expendable: true, ..options };
+    assert!(claim(expendable).is_ok());
+    let other = ClaimOptions { destroy: Some("/dev/other"), ..expendable };
+    assert!(claim(other).unwrap_err().to_string().contains("another target"));
+    let export = ClaimOptions {
+        address: "nbd://host/",
+        path: None,
+        destroy: None,
+        is_own: false,
+        is_expendable: false,
+    };
     assert!(claim(export).unwrap_err().to_string().contains("its contents"));
 }
 
@@ -118,8 +136,13 @@ fn used_devices_and_files_are_refused_whatever_is_typed() {
     if !ran(Command::new("mkfs.ext4").args(["-q", "-F", &device.0])) {
         return;
     }
-    let claimed =
-        claim(ClaimOptions { address: &device.0, path: Some(path), destroy: Some(&device.0), is_own: false });
+    let claimed = claim(ClaimOptions {
+        address: &device.0,
+        path: Some(path),
+        destroy: Some(&device.0),
+        is_own: false,
+        is_expendable: false,
+    });
     let point = directory.path().join("mounted");
     std::fs::create_dir(&point).unwrap();
     let mount =

@@ -19,6 +19,7 @@ mod errors;
 mod estimate;
 mod estimate_check;
 mod events;
+mod expendable_targets;
 mod experiment;
 mod experiment_targets;
 mod fifos;

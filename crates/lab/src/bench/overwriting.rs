@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use seeklab_bench::target::TargetKind;
-use seeklab_bench::{ClaimOptions, claim};
+use seeklab_bench::target::{TargetError, TargetKind};
+use seeklab_bench::{Claim, ClaimOptions, claim};
 
 use super::load::Load;
 use super::options::{BenchOptions, TargetChoice};
-use super::targets::{answered, is_name_of, is_written};
+use super::targets::{answered, is_expendable, is_name_of, is_written};
 use crate::failure::Failure;
 use crate::stop::Stop;
 
@@ -29,10 +29,8 @@ pub fn overwritten(options: &BenchOptions) -> Result<Vec<OverwrittenTarget>, Fai
     let loads = super::loads(options)?;
     let mut found = Vec::new();
     for choice in written(options, &loads) {
-        let inner = TargetKind::of(&choice.address).1;
-        let path = Some(Path::new(inner)).filter(|path| path.exists());
-        let unnamed = ClaimOptions { address: &choice.address, path, destroy: None, is_own: false };
-        if let Err(error) = claim(unnamed) {
+        // No server is reached while a plan is composed: a device of `seeklab serve` counts as any other.
+        if let Err(error) = claim_others(&choice.address, None, false) {
             found.push(OverwrittenTarget { address: choice.address.clone(), refusal: error.into() });
         }
     }
@@ -63,14 +61,19 @@ pub(crate) fn names_typed_again(
         let name = typed.iter().find(|name| is_name_of(name, &choice.address)).cloned();
         let (address, destroy) = (choice.address.clone(), name.clone());
         let claimed = answered(stop, &choice.address, move || {
-            let path = Some(Path::new(TargetKind::of(&address).1)).filter(|path| path.exists());
-            claim(ClaimOptions { address: &address, path, destroy: destroy.as_deref(), is_own: false })
-                .map(drop)
+            let is_expendable = destroy.is_none() && is_expendable(&address);
+            claim_others(&address, destroy.as_deref(), is_expendable).map(drop)
         });
         claimed??;
         names.extend(name);
     }
     Ok(names)
+}
+
+/// Asks for leave to write to a target that this run does not make.
+fn claim_others(address: &str, destroy: Option<&str>, is_expendable: bool) -> Result<Claim, TargetError> {
+    let path = Some(Path::new(TargetKind::of(address).1)).filter(|path| path.exists());
+    claim(ClaimOptions { address, path, destroy, is_own: false, is_expendable })
 }
 
 /// The targets with contents of others that streams write to. `loads` are those of the streams of each phase.

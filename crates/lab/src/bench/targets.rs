@@ -104,7 +104,8 @@ impl ReadyTarget {
             let (destroy, is_own) = (destroy.map(str::to_owned), made.is_some());
             let claimed = answered(session.stop(), &choice.address, move || {
                 let (path, destroy) = (path.as_deref(), destroy.as_deref());
-                claim(ClaimOptions { address: &address, path, destroy, is_own })
+                let is_expendable = !is_own && destroy.is_none() && is_expendable(&address);
+                claim(ClaimOptions { address: &address, path, destroy, is_own, is_expendable })
             });
             Some(claimed??)
         } else {
@@ -254,6 +255,12 @@ pub(super) fn answered<T: Send + 'static>(
         }
         Unanswered::NoThread(error) => Failure::from(error).context("no thread can be started"),
     })
+}
+
+/// Returns true of a device whose contents nobody loses. One that does not answer is none.
+pub(super) fn is_expendable(address: &str) -> bool {
+    let (kind, inner) = TargetKind::of(address);
+    (kind.is_expendable)(inner, &|| false).unwrap_or(false)
 }
 
 /// The identity of the device behind an address of that kind.

@@ -300,6 +300,7 @@ fn emulate(
         read_only: options.read_only,
         rotational: capabilities.rotational,
         keeps_writes: model.hazards().fails,
+        is_in_memory: matches!(store, Store::Ram(_)),
         ..Export::new("", store.size().as_bytes(), export_block_bytes)
     };
     let OpenFrontends { frontends, endpoints, file } = options.frontends.open(&export, clock)?;

@@ -50,6 +50,7 @@ pub(super) const KIND: TargetKind = TargetKind {
     has_priorities: false,
     is_virtual: false,
     identify,
+    is_expendable: super::never_expendable,
     open,
 };
 

@@ -6,8 +6,8 @@ use super::tls::{Progress, TlsSettings};
 use super::transport::Transport;
 use crate::client::ClientError;
 use crate::frontend::nbd::wire::{
-    NBD_MAGIC, OPTION_MAGIC, OPTION_REPLY_MAGIC, PAYLOAD_BYTES_MAX, STRING_BYTES_MAX, handshake_flag, info,
-    option, option_reply, transmission_flag, u16_at, u32_at, u64_at,
+    IN_MEMORY, NBD_MAGIC, OPTION_MAGIC, OPTION_REPLY_MAGIC, PAYLOAD_BYTES_MAX, STRING_BYTES_MAX,
+    handshake_flag, info, option, option_reply, transmission_flag, u16_at, u32_at, u64_at,
 };
 
 /// Magic numbers and flags that the server sends first.
@@ -92,11 +92,13 @@ impl<'a> Handshake<'a> {
         let structured = kind == option_reply::ACK;
         let mut data = (name.len() as u32).to_be_bytes().to_vec();
         data.extend(name.as_bytes());
-        data.extend(1u16.to_be_bytes());
+        data.extend(2u16.to_be_bytes());
         data.extend(info::BLOCK_SIZE.to_be_bytes());
+        data.extend(info::DESCRIPTION.to_be_bytes());
         self.option(option::GO, &data)?;
         let mut export = None;
         let mut sizes = None;
+        let mut is_in_memory = false;
         for _ in 0..OPTION_REPLY_COUNT_MAX {
             let (kind, data) = self.answer(option::GO)?;
             match kind {
@@ -106,10 +108,14 @@ impl<'a> Handshake<'a> {
                 option_reply::INFO if data.len() == 14 && u16_at(&data, 0) == info::BLOCK_SIZE => {
                     sizes = Some([u32_at(&data, 2), u32_at(&data, 6), u32_at(&data, 10)]);
                 }
+                option_reply::INFO if data.len() >= 2 && u16_at(&data, 0) == info::DESCRIPTION => {
+                    is_in_memory = data.ends_with(IN_MEMORY.as_bytes());
+                }
                 option_reply::INFO => {}
                 option_reply::ACK => {
                     let export = export.ok_or_else(|| self.socket.protocol("it gives no export size"))?;
-                    return Ok((self.export(export, sizes)?, structured));
+                    let export = Export { is_in_memory, ..self.export(export, sizes)? };
+                    return Ok((export, structured));
                 }
                 kind => return Err(self.refused(kind, &data, name)),
             }
@@ -137,6 +143,7 @@ impl<'a> Handshake<'a> {
             write_zeroes: has(transmission_flag::SEND_WRITE_ZEROES),
             rotational: has(transmission_flag::ROTATIONAL),
             several_connections: has(transmission_flag::CAN_MULTI_CONN),
+            is_in_memory: false,
         })
     }
 

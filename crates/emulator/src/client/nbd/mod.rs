@@ -66,6 +66,8 @@ pub struct Export {
     pub rotational: bool,
     /// True if a flush on one connection covers the writes of all connections.
     pub several_connections: bool,
+    /// True if the server is a seeklab that keeps the bytes in memory, and says so.
+    pub is_in_memory: bool,
 }
 
 /// A connection to an NBD server.

@@ -33,4 +33,4 @@ mod wire;
 pub use connection::{Connection, FILE_NAME, MESSAGE_BYTES_MAX, Oddities, Owner, TRANSFER_BYTES_MAX};
 pub use mount::{Place, unavailability};
 pub use protocol::PROTOCOL;
-pub use server::{DetachedFile, Server, Statistics};
+pub use server::{DetachedFile, IN_MEMORY_PREFIX, Server, Statistics};

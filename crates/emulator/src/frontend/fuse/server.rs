@@ -57,6 +57,9 @@ impl std::fmt::Debug for Clock {
     }
 }
 
+/// Beginning of the name of a file without a place whose bytes are in memory. No file system has it at such a place.
+pub const IN_MEMORY_PREFIX: &str = "seeklab-memory-";
+
 /// Messages taken at a time, so that replies that fall due meanwhile do not wait for many.
 const BATCH: usize = 16;
 
@@ -73,6 +76,7 @@ impl Server {
         let mount = Mount::new(place, export.read_only)?;
         let name = match place {
             // Tools compare the names of the files behind loop devices to see what is mounted.
+            Place::Detached if export.is_in_memory => format!("{IN_MEMORY_PREFIX}{:x}", monotonic_ns()),
             Place::Detached => format!("seeklab-{:x}", monotonic_ns()),
             Place::At(_) => FILE_NAME.to_owned(),
         };

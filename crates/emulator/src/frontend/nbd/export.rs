@@ -1,6 +1,8 @@
 //! The export: the device as clients see it.
 
-use super::wire::{PAYLOAD_BYTES_MAX, transmission_flag};
+use std::borrow::Cow;
+
+use super::wire::{IN_MEMORY, PAYLOAD_BYTES_MAX, STRING_BYTES_MAX, transmission_flag};
 
 /// The device as clients see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub struct Export {
     pub read_only: bool,
     /// The device keeps the bytes of outstanding writes: they count as bytes owed to the client.
     pub keeps_writes: bool,
+    /// The bytes are in memory and gone with the server. NBD clients read so in the description.
+    pub is_in_memory: bool,
     /// Announce a rotating disk.
     pub rotational: bool,
     /// Offer flush and FUA.
@@ -37,6 +41,7 @@ impl Export {
             block_size_bytes,
             read_only: false,
             keeps_writes: false,
+            is_in_memory: false,
             rotational: false,
             can_flush: true,
             can_discard: true,
@@ -58,6 +63,16 @@ impl Export {
         assert!(self.size_bytes.is_multiple_of(self.block_size_bytes.into()), "capacities are whole blocks");
         assert!(self.size_bytes <= i64::MAX as u64, "clients count in signed 64 bits");
         assert!(self.name.len() <= 4096 && self.description.len() <= 4096, "strings have at most 4096 bytes");
+    }
+
+    /// The description that clients get.
+    pub(super) fn announced_description(&self) -> Cow<'_, str> {
+        let mark = if self.is_in_memory { IN_MEMORY } else { "" };
+        // A string of the protocol has at most 4096 bytes.
+        if mark.is_empty() || self.description.len() + mark.len() > STRING_BYTES_MAX as usize {
+            return Cow::Borrowed(&self.description);
+        }
+        Cow::Owned(self.description.clone() + mark)
     }
 
     /// The smallest, preferred and largest block.

@@ -169,10 +169,11 @@ impl Handshake {
                 return Ok(Some(Progress::Aborted));
             }
             option::LIST if data.is_empty() => {
-                let mut server = Vec::with_capacity(4 + export.name.len() + export.description.len());
+                let description = export.announced_description();
+                let mut server = Vec::with_capacity(4 + export.name.len() + description.len());
                 server.extend((export.name.len() as u32).to_be_bytes());
                 server.extend(export.name.as_bytes());
-                server.extend(export.description.as_bytes());
+                server.extend(description.as_bytes());
                 answer(output, option, option_reply::SERVER, &server);
                 answer(output, option, option_reply::ACK, &[]);
             }
@@ -228,7 +229,8 @@ impl Handshake {
         piece.extend(info::BLOCK_SIZE.to_be_bytes());
         piece.extend(export.block_sizes().into_iter().flat_map(u32::to_be_bytes));
         answer(output, option, option_reply::INFO, &piece);
-        for (kind, text) in [(info::NAME, &export.name), (info::DESCRIPTION, &export.description)] {
+        let description = export.announced_description();
+        for (kind, text) in [(info::NAME, export.name.as_str()), (info::DESCRIPTION, &description)] {
             if wanted.chunks_exact(2).any(|wanted| wanted == kind.to_be_bytes()) {
                 piece.clear();
                 piece.extend(kind.to_be_bytes());

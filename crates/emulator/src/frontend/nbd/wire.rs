@@ -114,6 +114,8 @@ pub(crate) const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
 pub(crate) const OPTION_BYTES_MAX: u32 = 64 << 10;
 /// The longest data of an option that is read past; a longer one ends the connection.
 pub(crate) const OPTION_SKIP_BYTES_MAX: u32 = 16 << 20;
+/// End of the description of an export of seeklab whose bytes are in memory.
+pub(crate) const IN_MEMORY: &str = " (emulated by seeklab, in memory)";
 /// The longest string of the protocol.
 pub(crate) const STRING_BYTES_MAX: u32 = 4096;
 /// Maximum number of options in the negotiation of a client.
