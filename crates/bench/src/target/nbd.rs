@@ -35,7 +35,7 @@ pub(super) const KIND: TargetKind = TargetKind {
     has_priorities: false,
     is_virtual: false,
     identify: super::unidentified,
-    is_expendable: is_expendable,
+    is_expendable,
     open,
 };
 
