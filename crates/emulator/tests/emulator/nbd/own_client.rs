@@ -195,8 +195,8 @@ fn greet(stream: &mut UnixStream) {
     bytes.extend(reply(7, 3, b"\0\0\0\0\0\0\0\x10\0\0\0\x01"));
     bytes.extend(reply(7, 1, &[]));
     stream.write_all(&bytes).expect("the client is there");
-    // Client flags, the option of structured replies, and the choice of an unnamed export.
-    let mut options = [0; 4 + 16 + 16 + 4 + 2 + 2];
+    // Client flags, the option of structured replies, and the choice of an unnamed export with two kinds of information.
+    let mut options = [0; 4 + 16 + 16 + 4 + 2 + 2 * 2];
     stream.read_exact(&mut options).expect("the client chooses");
 }
 
