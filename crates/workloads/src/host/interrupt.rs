@@ -67,7 +67,7 @@ impl Host {
     fn end_slice(&mut self, pid: u32) {
         let process = &mut self.processes[pid as usize];
         process.slice = self.settings.time_slice;
-        if process.level == Level::System {
+        if process.is_system && self.linux.is_none() {
             return;
         }
         process.level = Level::Expired;
@@ -75,6 +75,7 @@ impl Host {
         if self.lists.ready.iter().any(|list| list.len > 0) {
             process.state = State::Ready;
             self.cpus[cpu as usize].process = NONE;
+            self.release_plug_of(pid);
             self.links.push_back(&mut self.lists.ready[Level::Expired as usize], pid);
             self.leave_cpu(pid);
         }

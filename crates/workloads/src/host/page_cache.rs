@@ -52,6 +52,8 @@ pub(super) struct Frame {
     pub(super) is_marked: bool,
     /// True if the block changed while the device was writing it.
     pub(super) is_dirtied_again: bool,
+    /// Of Linux: true if it does not follow the frame of the block before it in the memory of the machine, as far as known.
+    pub(super) begins_segment: bool,
     /// Of Linux: true if it was accessed while inactive, and if it is active.
     is_referenced: bool,
     is_active: bool,
@@ -192,6 +194,7 @@ impl PageCache {
                 holders: 0,
                 is_marked: false,
                 is_dirtied_again: false,
+                begins_segment: false,
                 is_referenced: false,
                 is_active: false,
             });
@@ -203,7 +206,7 @@ impl PageCache {
         let taken = &mut self.frames[frame as usize];
         (taken.page, taken.state) = (page, FrameState::Reading);
         (taken.chain, taken.is_marked, taken.is_dirtied_again) = (NONE, false, false);
-        (taken.is_referenced, taken.is_active) = (false, is_active);
+        (taken.begins_segment, taken.is_referenced, taken.is_active) = (false, false, is_active);
         self.index.insert(page, frame);
         Some(frame)
     }

@@ -53,7 +53,7 @@ pub(super) enum State {
 /// Priority of a process that is ready. A smaller one runs first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
-    /// The syncer.
+    /// The syncer. Of Linux: threads of the kernel that have not used up a time slice since they last waited.
     System,
     /// Processes that have not used up a time slice since they last waited.
     Awakened,
@@ -72,6 +72,8 @@ pub(super) struct Process {
     pub(super) definition: u32,
     pub(super) state: State,
     pub(super) level: Level,
+    /// True of threads of the system. They have the level `System` when they wake up.
+    pub(super) is_system: bool,
     pub(super) activity: Activity,
     /// Number of the next instruction.
     pub(super) next: u32,
@@ -116,6 +118,7 @@ impl Process {
             definition,
             state: State::Waiting(Wait::Time),
             level,
+            is_system: matches!(level, Level::System),
             activity: Activity::Fetch,
             next: 0,
             loops: Vec::new(),

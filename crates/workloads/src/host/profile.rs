@@ -64,6 +64,10 @@ pub(super) struct Settings {
     pub(super) dirty_expire: Duration,
     /// Blocks that one request through the page cache of Linux transfers at most.
     pub(super) max_pages: u64,
+    /// Segments that one request through the page cache of Linux transfers at most.
+    pub(super) max_segments: u32,
+    /// True if what one call writes lies in folios of several blocks.
+    pub(super) large_folios: bool,
     /// Requests that the device has at most.
     pub(super) tags: u32,
     /// True if the device has a volatile write cache, which synchronisations flush.
@@ -138,6 +142,8 @@ impl Settings {
                     device_age: Duration::ZERO,
                     dirty_expire: Duration::ZERO,
                     max_pages: 1,
+                    max_segments: 1,
+                    large_folios: false,
                     tags: u32::MAX,
                 }
             }
@@ -171,6 +177,9 @@ impl Settings {
                     device_age: time(given.device_age, Duration::from_s(5)),
                     dirty_expire: time(given.dirty_expire, Duration::from_s(30)),
                     max_pages: blocks(given.max_request, 1280).max(1),
+                    // `BLK_MAX_SEGMENTS`.
+                    max_segments: given.max_segments.unwrap_or(128),
+                    large_folios: given.large_folios.unwrap_or(true),
                     tags: given.tags.unwrap_or(128),
                     // Chosen here. The costs of a current machine are small beside those of a disk.
                     system_call: cost(given.system_call, Duration::from_ns(200)),

@@ -3,7 +3,7 @@
 //! Ready processes stand in three queues: the syncer; processes that have waited since they last used up a time slice;
 //! processes that have used up one. The first process of the first queue that is not empty runs next. The syncer of SVR4
 //! preempts every other process. Threads of the kernel of Linux wait until the process sleeps or its time slice ends
-//! (`RUN_TO_PARITY` of `kernel/sched/fair.c`). A process of the second queue preempts one of the third, if the host has
+//! (`RUN_TO_PARITY` of `kernel/sched/fair.c`), and stand in the third queue when they have used up one themselves. A process of the second queue preempts one of the third, if the host has
 //! wake-up preemption. A preempted process stays the first of its queue.
 
 use super::Host;
@@ -36,9 +36,7 @@ impl Host {
             }
         }
         process.state = State::Ready;
-        if process.level != Level::System {
-            process.level = Level::Awakened;
-        }
+        process.level = if process.is_system { Level::System } else { Level::Awakened };
         process.slice = self.settings.time_slice;
         self.links.push_back(&mut self.lists.ready[process.level as usize], pid);
         self.end_wait(pid, wait);
@@ -87,6 +85,7 @@ impl Host {
         if self.cpus[index].stack.is_empty() {
             self.stop(index);
         }
+        self.release_plug_of(self.cpus[index].process);
         let cpu = &mut self.cpus[index];
         let pid = std::mem::replace(&mut cpu.process, NONE);
         cpu.switching = seeklab_core::Duration::ZERO;

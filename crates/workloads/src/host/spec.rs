@@ -136,6 +136,14 @@ pub struct HostSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "4KiB", "x-maximum" = "1GiB"))]
     pub max_request: Option<ByteSize>,
+    /// Parts of memory at most that one request transfers. A folio is one part. Of `linux`: `queue/max_segments`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 65536), extend("x-unit" = "segments"))]
+    pub max_segments: Option<u32>,
+    /// True if the blocks that one call writes to a new part of a file lie in folios of several blocks, as those of ext4 have done since
+    /// Linux 6.16; otherwise each block is a folio. Of `linux`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub large_folios: Option<bool>,
     /// Number of requests that the device has at most. Of `linux`: `queue/nr_requests`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65536), extend("x-unit" = "requests"))]

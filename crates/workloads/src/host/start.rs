@@ -386,6 +386,8 @@ fn check_given(given: &HostSettings) -> Result<(), DescriptionError> {
         ("dirty_expire", given.dirty_expire.is_some()),
         ("writeback_interval", given.writeback_interval.is_some()),
         ("max_request", given.max_request.is_some()),
+        ("max_segments", given.max_segments.is_some()),
+        ("large_folios", given.large_folios.is_some()),
         ("tags", given.tags.is_some()),
         ("write_cache", given.write_cache.is_some()),
         ("fua", given.fua.is_some()),

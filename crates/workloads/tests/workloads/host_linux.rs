@@ -186,6 +186,81 @@ fn plug_of_the_flusher_holds_requests_until_there_are_many_or_it_sleeps() {
 }
 
 #[test]
+fn plug_that_begins_with_a_large_request_holds_no_second_one() {
+    // Parts of 128 KiB, and the same behind one of 4 KiB.
+    let large = linux(
+        "host.dirty_background_bytes=4KiB,files.log.size=8MiB,files.log.new=true,files.log.extent=128KiB,\
+         files.log.distance=1MiB,processes.p.program=write log 640KiB",
+    )
+    .replace("page_submission=0s", "page_submission=10us");
+    // The flusher makes a request each 320 us, and computes another 320 us for the last one before it sleeps.
+    assert_eq!(arrivals(&run(&large, SERVICE)), [(320, 1), (640, 1), (960, 1), (1_280, 1), (1_600, 1)]);
+    let behind_a_small_one = large
+        .replace(
+            "files.log.size",
+            "files.a.size=4KiB,files.a.new=true,files.a.at=100MiB,files.log.at=200MiB,files.log.size",
+        )
+        .replace("write log", "write a 4KiB; write log");
+    assert_eq!(arrivals(&run(&behind_a_small_one, SERVICE)), [(1_610, 6)]);
+}
+
+#[test]
+fn flusher_that_gives_way_lets_its_plug_go() {
+    // It takes 2.8 ms for the first 28 parts, then the process goes on.
+    let line = linux(
+        "host.dirty_background_bytes=4KiB,files.log.size=8MiB,files.log.new=true,files.log.extent=4KiB,\
+         files.log.distance=64KiB,processes.p.program=write log 128KiB; write log 56KiB; sleep 1ms; compute 4ms",
+    )
+    .replace("page_submission=0s", "page_submission=100us");
+    let together = arrivals(&run(&line.replace("sleep 1ms; compute 4ms", "sleep 9ms"), SERVICE));
+    assert_eq!(together, [(3_200, 32), (4_600, 14)]);
+    let apart = arrivals(&run(&line, SERVICE));
+    assert_eq!(apart.iter().map(|(_, number)| number).sum::<usize>(), 46);
+    assert_eq!(apart[0].0, 2_800, "{apart:?}");
+    assert!(apart.last().expect("all is written").0 >= 5_600, "{apart:?}");
+}
+
+#[test]
+fn blocks_join_the_last_request_while_others_have_all_tags() {
+    // Pairs of files side by side, pairs far apart: each pair is one request, though the device takes one at a time.
+    let files: Vec<String> = (0..40)
+        .map(|file| {
+            format!(
+                "files.f{file:02}.size=4KiB,files.f{file:02}.new=true,files.f{file:02}.at={}KiB",
+                1024 * (file / 2 + 1) + 4 * (file % 2)
+            )
+        })
+        .collect();
+    let writes: Vec<String> = (0..40).map(|file| format!("write f{file:02} 4KiB")).collect();
+    let line = linux(&format!(
+        "host.tags=1,host.dirty_background_bytes=4KiB,{},processes.p.program={}",
+        files.join(","),
+        writes.join("; ")
+    ));
+    assert_eq!(sizes(&run(&line, SERVICE), Operation::Write), [2; 20]);
+}
+
+#[test]
+fn request_holds_no_more_parts_of_memory_than_the_device_takes() {
+    let written = |settings: &str, program: &str| {
+        let line = linux(&format!(
+            "host.dirty_background_bytes=4KiB,{settings}files.log.size=8MiB,files.log.new=true,processes.p.program={program}"
+        ));
+        sizes(&run(&line, SERVICE), Operation::Write)
+    };
+    // Calls of 4 KiB make folios of one block. Of 32 of those, seven follow the one before them.
+    assert_eq!(written("", "repeat 640 { write log 4KiB }")[..3], [164, 164, 164]);
+    assert_eq!(written("host.max_segments=64,", "repeat 128 { write log 4KiB }")[..1], [82]);
+    // A call of 64 KiB makes one folio of 16 blocks, and more of them than a request has bytes.
+    assert_eq!(written("", "repeat 40 { write log 64KiB }"), [320, 320]);
+    assert_eq!(written("host.max_segments=10,", "repeat 40 { write log 64KiB }")[..1], [208]);
+    assert_eq!(
+        written("host.max_segments=10,host.large_folios=false,", "repeat 40 { write log 64KiB }")[..1],
+        [13]
+    );
+}
+
+#[test]
 fn flusher_runs_when_the_process_sleeps_or_on_another_processor() {
     let line = linux(
         "host.dirty_background_bytes=4KiB,files.log.size=8MiB,files.log.new=true,task=p,\

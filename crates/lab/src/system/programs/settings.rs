@@ -46,6 +46,10 @@ pub(super) fn traced(metadata: &SystemMetadata) -> HostSettings {
         writeback_interval: centiseconds("vm.dirty_writeback_centisecs").filter(|time| !time.is_zero()),
         read_ahead: kibibytes("queue.read_ahead_kb"),
         aligned_read_ahead: release(&metadata.kernel).map(|release| release >= ALIGNED_READ_AHEAD),
+        max_segments: number("queue.max_segments")
+            .and_then(|number| u32::try_from(number).ok())
+            .filter(|number| *number > 0),
+        large_folios: release(&metadata.kernel).map(|release| release >= LARGE_FOLIOS),
         max_request: kibibytes("queue.max_sectors_kb").filter(|size| size.as_bytes() >= 4096),
         tags: number("queue.nr_requests").and_then(|tags| u32::try_from(tags).ok()).filter(|tags| *tags > 0),
         write_cache: metadata.settings.get("queue.write_cache").map(|cache| cache == "write back"),
@@ -70,6 +74,9 @@ fn release(kernel: &str) -> Option<(u32, u32)> {
 
 /// The first release whose windows of read-ahead end where their folios do.
 const ALIGNED_READ_AHEAD: (u32, u32) = (6, 17);
+
+/// The first release with large folios on ext4, whose driver serves ext2 and ext3 as well.
+const LARGE_FOLIOS: (u32, u32) = (6, 16);
 
 /// Longest target of writeback throttling: a minute.
 const WBT_MAX_US: u64 = 60_000_000;
@@ -117,15 +124,21 @@ mod tests {
         assert_eq!(traced(&known).write_bandwidth.map(|rate| rate.as_bytes_per_s()), Some(560 << 10));
         known.settings.insert("bdi.write_bandwidth_kbps".to_owned(), "0".to_owned());
         assert_eq!(traced(&known).write_bandwidth, None, "nothing was dirty");
-        let is_aligned = |kernel: &str| {
+        known.settings.insert("queue.max_segments".to_owned(), "168".to_owned());
+        assert_eq!((settings.max_segments, traced(&known).max_segments), (None, Some(168)));
+        let of_kernel = |kernel: &str| {
             let mut of_kernel = metadata();
             kernel.clone_into(&mut of_kernel.kernel);
-            traced(&of_kernel).aligned_read_ahead
+            traced(&of_kernel)
         };
         let kernels = ["6.18.44-fc", "6.17", "6.16.3", "5.10.0-30-amd64", "10.1-rc2", "unknown"];
         assert_eq!(
-            kernels.map(is_aligned),
+            kernels.map(|kernel| of_kernel(kernel).aligned_read_ahead),
             [Some(true), Some(true), Some(false), Some(false), Some(true), None]
+        );
+        assert_eq!(
+            kernels.map(|kernel| of_kernel(kernel).large_folios),
+            [Some(true), Some(true), Some(true), Some(false), Some(true), None]
         );
         // A strict limit of the device replaces the limits of all memory.
         let mut strict = metadata();

@@ -14,22 +14,26 @@
 //! The flusher runs when a writer wakes it, and an interval after its last run, or after the first file became dirty.
 //!
 //! A *plug* holds its requests back. Blocks that follow the last one on the device join it, also those of the next file. The device gets
-//! them when there are 32 (`blk_add_rq_to_plug` in `block/blk-mq.c`), and when the flusher sleeps. That a large request ends a plug, as
-//! that function has it, was not so in recordings of Linux 6.18: requests of 512 KiB were followed by 30 others.
+//! them when a new one finds 32 there, or the first one has 128 KiB or more (`blk_add_rq_to_plug` in `block/blk-mq.c`. The plug has been a
+//! queue since Linux 6.13, so that the first one is the oldest: in recordings of 6.18, requests of 640 KiB were held back behind a small
+//! one, and each let go by the next if the plug began with one), when the flusher sleeps, and when it gives way to another process.
 
 use std::collections::VecDeque;
 
 use seeklab_core::{Criticality, Duration, Instant, Operation};
 
-use super::{Host, Linux, Run};
-use crate::host::SYNCER;
+use super::{Host, Run};
 use crate::host::process::{Next, Wait};
+use crate::host::{PAGE_BYTES, SYNCER};
 
 /// Time for which the flusher writes before it looks at the reason again.
 const PASS: Duration = Duration::from_ms(100);
 
 /// Requests in a plug: `BLK_MAX_REQUEST_COUNT`.
 const PLUGGED_MAX: usize = 32;
+
+/// Length of the first request of a plug from which on the plug takes no second one: `BLK_PLUG_FLUSH_SIZE`.
+const PLUGGED_PAGES_MAX: u64 = 128 * 1024 / PAGE_BYTES;
 
 /// Reason to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +67,8 @@ pub(super) struct Flusher {
     current: Option<Current>,
     /// Requests that the plug holds back.
     pub(super) plugged: VecDeque<Run>,
+    /// Blocks that wait for room for their request.
+    stalled: Option<Run>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -100,11 +106,10 @@ impl Flusher {
 impl Host {
     /// A step of the flusher.
     pub(in crate::host) fn flush(&mut self) -> Next {
-        if let Some(wait) = self.await_room() {
-            return wait;
+        if let Some(run) = self.linux_mut().flusher.stalled.take() {
+            return self.plug(run);
         }
-        let linux = self.linux_mut();
-        let Some(current) = linux.flusher.current else {
+        let Some(current) = self.linux().flusher.current else {
             return match self.next_file() {
                 Some(current) => {
                     self.linux_mut().flusher.current = Some(current);
@@ -124,37 +129,46 @@ impl Host {
         if left == 0 || current.next >= current.end {
             self.leave(current);
         }
-        let of_pages = self.settings.page_submission * run.pages;
         let last = self.linux_mut().flusher.plugged.pop_back();
         if let Some(joined) = last.and_then(|last| self.join(&last, &run)) {
             self.linux_mut().flusher.plugged.push_back(joined);
-            return Next::Compute(of_pages);
+            return Next::Compute(self.settings.page_submission * run.pages);
         }
-        let plugged = &mut self.linux_mut().flusher.plugged;
-        plugged.extend(last);
-        if plugged.len() >= PLUGGED_MAX {
+        self.linux_mut().flusher.plugged.extend(last);
+        self.plug(run)
+    }
+
+    /// Adds a request to the plug, if there is room for another one.
+    fn plug(&mut self, run: Run) -> Next {
+        if let Some(wait) = self.await_room() {
+            self.linux_mut().flusher.stalled = Some(run);
+            return wait;
+        }
+        let plugged = &self.linux().flusher.plugged;
+        if plugged.len() >= PLUGGED_MAX
+            || plugged.front().is_some_and(|first| first.pages >= PLUGGED_PAGES_MAX)
+        {
             self.release_plug();
         }
         self.linux_mut().flusher.plugged.push_back(run);
-        Next::Compute(self.settings.submission + of_pages)
+        Next::Compute(self.settings.submission + self.settings.page_submission * run.pages)
     }
 
     /// Returns the wait for room for another request, if the flusher must wait. The plug lets go what it holds before.
     fn await_room(&mut self) -> Option<Next> {
         let now = self.now;
-        let is_full = |linux: &Linux| linux.throttle.is_full(now, linux.flusher.plugged.len());
         let linux = self.linux();
+        let is_throttled = linux.throttle.is_full(now, linux.flusher.plugged.len());
         let has_tags = linux.tags_used as usize + linux.flusher.plugged.len() < self.settings.tags as usize;
-        if is_full(linux) || !linux.queued.is_empty() || !has_tags {
-            self.release_plug();
-        }
-        let linux = self.linux_mut();
-        if is_full(linux) {
-            linux.is_flusher_throttled = true;
-        } else if !linux.queued.is_empty() {
-            linux.is_flusher_waiting = true;
-        } else {
+        if !is_throttled && has_tags && linux.queued.is_empty() {
             return None;
+        }
+        self.release_plug();
+        let linux = self.linux_mut();
+        if linux.throttle.is_full(now, 0) {
+            linux.is_flusher_throttled = true;
+        } else {
+            linux.is_flusher_waiting = true;
         }
         Some(Next::Wait(Wait::Time))
     }
@@ -163,6 +177,13 @@ impl Host {
     fn release_plug(&mut self) {
         while let Some(run) = self.linux_mut().flusher.plugged.pop_front() {
             self.issue_run(SYNCER, run, Operation::Write);
+        }
+    }
+
+    /// Lets go what the plug of a process holds back, which gives way to another one (`writeback_sb_inodes`).
+    pub(in crate::host) fn release_plug_of(&mut self, pid: u32) {
+        if pid == SYNCER && self.linux.is_some() {
+            self.release_plug();
         }
     }
 

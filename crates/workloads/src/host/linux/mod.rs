@@ -134,7 +134,15 @@ struct Run {
     last: u32,
     address: u64,
     pages: u64,
+    /// Parts of the memory of the machine in which the frames lie.
+    segments: u32,
     class: Criticality,
+}
+
+impl Run {
+    const fn new(frame: u32, address: u64, class: Criticality) -> Self {
+        Self { first: frame, last: frame, address, pages: 1, segments: 1, class }
+    }
 }
 
 impl Linux {
@@ -306,7 +314,8 @@ impl Host {
         linux.tags_used -= 1;
         // The kernel wakes those who wait for a tag in batches.
         let batch = (self.settings.tags / WAIT_QUEUES).clamp(1, WAKE_BATCH_MAX);
-        linux.tags_freed = if linux.queued.is_empty() { 0 } else { linux.tags_freed + 1 };
+        let is_awaited = linux.is_flusher_waiting || !linux.queued.is_empty();
+        linux.tags_freed = if is_awaited { linux.tags_freed + 1 } else { 0 };
         if linux.tags_freed >= batch || linux.tags_used == 0 {
             linux.tags_freed = 0;
             while linux.tags_used < self.settings.tags
@@ -315,28 +324,29 @@ impl Host {
                 linux.tags_used += 1;
                 self.arrivals.push_back(Arrival::Request(request));
             }
-        }
-        if linux.is_flusher_waiting && linux.queued.is_empty() {
-            linux.is_flusher_waiting = false;
-            self.wake_syncer();
+            if linux.tags_used < self.settings.tags && std::mem::take(&mut linux.is_flusher_waiting) {
+                self.wake_syncer();
+            }
         }
     }
 
     /// Adds a frame to a run, if its block follows. Otherwise returns the run that begins with it.
     fn extend(&mut self, run: &mut Run, frame: u32, address: u64) -> bool {
-        if run.address + run.pages != address || run.pages >= self.settings.max_pages {
+        let segments = run.segments + u32::from(self.cache.frame(frame).begins_segment);
+        let has_room = run.pages < self.settings.max_pages && segments <= self.settings.max_segments;
+        if run.address + run.pages != address || !has_room {
             return false;
         }
         self.cache.frame_mut(run.last).chain = frame;
-        run.last = frame;
+        (run.last, run.segments) = (frame, segments);
         run.pages += 1;
         true
     }
 
     /// Joins two runs of which one follows the other on the device, as far as one request can hold them.
     fn join(&mut self, first: &Run, second: &Run) -> Option<Run> {
-        let pages = first.pages + second.pages;
-        if pages > self.settings.max_pages {
+        let (pages, segments) = (first.pages + second.pages, first.segments + second.segments);
+        if pages > self.settings.max_pages || segments > self.settings.max_segments {
             return None;
         }
         let (front, back) = if first.address + first.pages == second.address {
@@ -347,7 +357,14 @@ impl Host {
             return None;
         };
         self.cache.frame_mut(front.last).chain = back.first;
-        Some(Run { first: front.first, last: back.last, address: front.address, pages, class: first.class })
+        Some(Run {
+            first: front.first,
+            last: back.last,
+            address: front.address,
+            pages,
+            segments,
+            class: first.class,
+        })
     }
 
     /// A block becomes dirty. Returns true if it was not before.

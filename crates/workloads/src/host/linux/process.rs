@@ -73,7 +73,9 @@ impl Host {
                     next
                 } else {
                     let keeps = (keeps_first && index == 0) || (keeps_last && index + 1 == u64::from(pages));
-                    let next = self.write_block(pid, file_number(file), u64::from(first) + index, keeps);
+                    let first = u64::from(first);
+                    let blocks = first..first + u64::from(pages);
+                    let next = self.write_block(pid, file_number(file), first + index, blocks, keeps);
                     if next == Next::Continue {
                         return self.again(pid, Recorded { position: 2 * (index + 1), ..state });
                     }

@@ -138,7 +138,7 @@ impl Host {
                 run.class = run.class.min(class);
                 continue;
             }
-            let begun = Run { first: frame, last: frame, address, pages: 1, class };
+            let begun = Run::new(frame, address, class);
             if let Some(run) = run.replace(begun) {
                 self.issue_run(pid, run, Operation::Read);
             }
@@ -180,7 +180,7 @@ impl Host {
                     self.cache.set_state(frame, FrameState::Clean);
                 } else {
                     let class = Criticality::TimeCritical;
-                    let run = Run { first: frame, last: frame, address, pages: 1, class };
+                    let run = Run::new(frame, address, class);
                     self.issue_run(pid, run, Operation::Read);
                 }
                 frame
