@@ -283,6 +283,22 @@ impl PageCache {
         }
     }
 
+    /// Of Linux: true if a block gave way to another since it was last in memory.
+    pub(super) fn was_evicted(&self, page: u64) -> bool {
+        self.lists.as_ref().is_some_and(|lists| lists.was_evicted(page))
+    }
+
+    /// A frame that was just allocated is active from the start.
+    pub(super) fn activate(&mut self, frame: u32) {
+        let allocated = &mut self.frames[frame as usize];
+        debug_assert_eq!(allocated.state, FrameState::Reading, "it is on no list yet");
+        if let Some(lists) = &mut self.lists
+            && !std::mem::replace(&mut allocated.is_active, true)
+        {
+            lists.activate();
+        }
+    }
+
     /// Gives a frame another state.
     ///
     /// # Panics
@@ -327,6 +343,27 @@ impl PageCache {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn frame_that_is_active_from_the_start_outlasts_those_that_were_used_once() {
+        let mut cache = PageCache::new(4).with_two_lists();
+        for page in 0..4 {
+            let frame = cache.allocate(page).expect("there is memory");
+            if page == 0 {
+                cache.activate(frame);
+            }
+            cache.set_state(frame, FrameState::Clean);
+        }
+        let evicted: Vec<u64> = (4..7)
+            .map(|page| {
+                let frame = cache.allocate(page).expect("there is memory");
+                cache.set_state(frame, FrameState::Clean);
+                u64::from(frame)
+            })
+            .collect();
+        assert_eq!(evicted, [1, 2, 3]);
+        assert!(cache.find(0).is_some());
+    }
 
     #[test]
     fn least_recently_used_clean_frame_is_taken() {

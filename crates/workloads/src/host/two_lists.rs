@@ -7,7 +7,7 @@
 //!            │
 //!            └── read again soon: a block that came back within as many evictions as there are active frames is active at once
 //! ```
-//! So blocks that are read once do not take those from memory that are used again. Writes are no accesses.
+//! Blocks of metadata are active from the start. So blocks that are read once do not take those from memory that are used again. Writes are no accesses.
 //!
 //! # Scope and limits
 //! The kernel's lists hold frames in any state, and reclaim looks at 32 at a time. Here only clean frames are in order, and one is
@@ -59,6 +59,11 @@ impl TwoLists {
         self.leave(is_active);
         self.evicted.insert(page, self.age);
         self.advance();
+    }
+
+    /// True if a block has left memory and not come back.
+    pub(super) fn was_evicted(&self, page: u64) -> bool {
+        self.evicted.get(page).is_some()
     }
 
     /// A frame goes to the active list.

@@ -97,8 +97,9 @@ pub(super) struct Loader {
     threads: Vec<Thread>,
     files: Files,
     descriptors: Descriptors,
-    /// Blocks of metadata that were accessed.
+    /// Blocks of metadata that were accessed, and of them those whose first access read nothing.
     metadata: BlockSet,
+    present_metadata: BlockSet,
     /// Thread, and pages that had left memory.
     lost: Vec<(usize, Lost)>,
     kept: KeptWaits,
@@ -163,6 +164,7 @@ impl Loader {
             files: Files::default(),
             descriptors,
             metadata: BlockSet::default(),
+            present_metadata: BlockSet::default(),
             lost: Vec::new(),
             kept: KeptWaits::default(),
             queues: Queues::default(),
@@ -332,7 +334,7 @@ impl Loader {
             StepEvent::BufferRead if here && self.has_device_reads => {
                 let address = block(row, self.has_metadata_bytes)?;
                 self.threads[number].device_reads.look_up(address);
-                let is_present = self.metadata.add(address);
+                let is_present = self.is_present(address);
                 RecordedAction::Metadata { address, dirties: false, is_present }
             }
             StepEvent::BufferRead if here => {
@@ -342,7 +344,7 @@ impl Loader {
             // The kernel records the buffers of file data as well: behind each write, and without a place.
             StepEvent::BufferWrite if here && !is_data => {
                 let address = block(row, self.has_metadata_bytes)?;
-                let is_present = self.metadata.add(address);
+                let is_present = self.is_present(address);
                 RecordedAction::Metadata { address, dirties: true, is_present }
             }
             StepEvent::Fork => match row.other_thread.and_then(|child| self.numbers.get(&child)) {
@@ -413,6 +415,16 @@ impl Loader {
             thread.steps.set_action(write.step, action);
             let lost = thread.data_reads.lost_by_write(&write, is_needed);
             self.lost.extend(lost.map(|lost| (number, lost)));
+        }
+    }
+
+    /// A thread accesses a block of metadata that it does not read. Returns true if the first access of all did not read the block: it was in
+    /// memory or new, whichever thread comes first in a prediction.
+    fn is_present(&mut self, address: u64) -> bool {
+        if self.metadata.add(address) {
+            self.present_metadata.add(address)
+        } else {
+            self.present_metadata.contains(address)
         }
     }
 

@@ -123,7 +123,7 @@ impl Host {
             if self.cache.find(page).is_some() {
                 continue;
             }
-            let Some(frame) = self.cache.allocate(page) else { break };
+            let Some(frame) = self.allocate_in(file, page) else { break };
             self.cache.frame_mut(frame).is_marked = window.marker == Some(index);
             let Some((address, _)) = place else {
                 // A hole of the file.
@@ -148,6 +148,16 @@ impl Host {
         }
     }
 
+    /// A frame for a block of a file. One of metadata is active from the start: a new buffer is accessed when it is made, and when it is found
+    /// afterwards (`__getblk_slow` in `fs/buffer.c`).
+    fn allocate_in(&mut self, file: u32, page: u64) -> Option<u32> {
+        let frame = self.cache.allocate(page)?;
+        if file == METADATA {
+            self.cache.activate(frame);
+        }
+        Some(frame)
+    }
+
     /// Accesses a block of a mapped file: if it is not in memory, the blocks around it are read.
     pub(super) fn fault(&mut self, pid: u32, file: u32, index: u64) -> Next {
         let page = self.linux().page(file, index);
@@ -167,16 +177,17 @@ impl Host {
         self.wait_if_reading(pid, frame)
     }
 
-    /// Accesses a block of metadata.
+    /// Accesses a block of metadata. `is_present` if it is in memory until it is first evicted.
     pub(super) fn metadata(&mut self, pid: u32, address: u64, dirties: bool, is_present: bool) -> Next {
         let page = self.linux().page(METADATA, address);
         let frame = match self.cache.find(page) {
             Some(frame) => frame,
             None => {
-                let Some(frame) = self.cache.allocate(page) else {
+                let was_evicted = self.cache.was_evicted(page);
+                let Some(frame) = self.allocate_in(METADATA, page) else {
                     return self.await_memory(pid);
                 };
-                if is_present {
+                if is_present && !was_evicted {
                     self.cache.set_state(frame, FrameState::Clean);
                 } else {
                     let class = Criticality::TimeCritical;
