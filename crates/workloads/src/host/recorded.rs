@@ -25,6 +25,8 @@ pub struct Recording {
     pub task: Vec<u32>,
     /// Blocks that the file system gave to new data, by number.
     pub pools: Vec<RecordedPool>,
+    /// Blocks that it gave to new metadata, by pool. No two places share a block.
+    pub new_metadata: Vec<RecordedPool>,
     /// Metadata in memory at the start: parts of the device, in blocks of 4 KiB.
     pub metadata: Vec<CachedPages>,
     /// Blocks of the journal in the order in which transactions take them, again and again. Empty without a journal.

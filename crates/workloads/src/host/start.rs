@@ -47,6 +47,7 @@ impl Host {
                 Vec::new(),
                 Vec::new(),
                 Vec::new(),
+                Vec::new(),
                 device_pages,
                 &settings,
             ))
@@ -108,6 +109,7 @@ impl Host {
             files,
             recording.threads,
             recording.pools,
+            recording.new_metadata,
             recording.metadata,
             device_pages,
             &host.settings,
@@ -153,6 +155,7 @@ impl Host {
         let mut host = Self::idle(settings, block_bytes, definitions, seed);
         host.run_linux(Linux::new(
             [].into_iter(),
+            Vec::new(),
             Vec::new(),
             Vec::new(),
             Vec::new(),

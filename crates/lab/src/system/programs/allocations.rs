@@ -17,6 +17,43 @@ use super::extents::NewBlocks;
 /// to four of them for larger files.
 const GAP_BLOCKS: u64 = 4;
 
+/// Pools that grow with the blocks that the file system gives.
+#[derive(Debug, Default)]
+pub(super) struct Pools {
+    pools: Vec<RecordedPool>,
+    /// The pool whose last blocks end at an address.
+    ends: BTreeMap<u64, usize>,
+}
+
+impl Pools {
+    /// Adds blocks to the pool that ends there or a little before, or to a new one. Returns its number.
+    fn add(&mut self, address: u64, pages: u64) -> usize {
+        let open = self.ends.range(address.saturating_sub(GAP_BLOCKS)..=address).next_back();
+        let pool = match open.map(|(end, pool)| (*end, *pool)) {
+            Some((end, pool)) => {
+                self.ends.remove(&end);
+                pool
+            }
+            None => {
+                self.pools.push(RecordedPool::default());
+                self.pools.len() - 1
+            }
+        };
+        self.ends.insert(address + pages, pool);
+        self.pools[pool].places.push(RecordedPlace { address, pages });
+        pool
+    }
+
+    /// The pools of blocks of metadata, in the order of time.
+    pub(super) fn of_metadata(blocks: impl Iterator<Item = u64>) -> Vec<RecordedPool> {
+        let mut pools = Self::default();
+        blocks.for_each(|block| {
+            pools.add(block, 1);
+        });
+        pools.pools
+    }
+}
+
 /// New blocks of all files.
 #[derive(Debug, Default)]
 pub(super) struct Allocations {
@@ -34,23 +71,9 @@ impl Allocations {
     pub(super) fn finish(mut self) -> (BTreeMap<usize, Vec<RecordedAllocation>>, Vec<RecordedPool>) {
         self.new.sort_unstable_by_key(|(file, blocks)| (blocks.known_ns, *file, blocks.first));
         let mut parts: BTreeMap<usize, Vec<RecordedAllocation>> = BTreeMap::new();
-        let mut pools: Vec<RecordedPool> = Vec::new();
-        // The pool whose last blocks end at an address.
-        let mut ends: BTreeMap<u64, usize> = BTreeMap::new();
+        let mut pools = Pools::default();
         for (file, NewBlocks { first, address, blocks, .. }) in self.new {
-            let open = ends.range(address.saturating_sub(GAP_BLOCKS)..=address).next_back();
-            let pool = match open.map(|(end, pool)| (*end, *pool)) {
-                Some((end, pool)) => {
-                    ends.remove(&end);
-                    pool
-                }
-                None => {
-                    pools.push(RecordedPool::default());
-                    pools.len() - 1
-                }
-            };
-            ends.insert(address + blocks, pool);
-            pools[pool].places.push(RecordedPlace { address, pages: blocks });
+            let pool = pools.add(address, blocks);
             parts.entry(file).or_default().push(RecordedAllocation {
                 first,
                 pages: blocks,
@@ -60,7 +83,7 @@ impl Allocations {
         for parts in parts.values_mut() {
             parts.sort_unstable_by_key(|part| part.first);
         }
-        (parts, pools)
+        (parts, pools.pools)
     }
 }
 

@@ -13,6 +13,7 @@ use seeklab_workloads::host::{
 };
 
 use super::KeptWaits;
+use super::allocations::Pools;
 use super::block_set::BlockSet;
 use super::calls::{ADVICE_SEQUENTIAL, Calls, OPEN_SYNC, RING_WAITS};
 use super::data_blocks::DataBlocks;
@@ -100,6 +101,8 @@ pub(super) struct Loader {
     /// Blocks of metadata that were accessed, and of them those whose first access read nothing.
     metadata: BlockSet,
     present_metadata: BlockSet,
+    /// Of the latter, those that a thread changed first, in the order of time: the file system initialised them.
+    new_metadata: Vec<u64>,
     /// Thread, and pages that had left memory.
     lost: Vec<(usize, Lost)>,
     kept: KeptWaits,
@@ -165,6 +168,7 @@ impl Loader {
             descriptors,
             metadata: BlockSet::default(),
             present_metadata: BlockSet::default(),
+            new_metadata: Vec::new(),
             lost: Vec::new(),
             kept: KeptWaits::default(),
             queues: Queues::default(),
@@ -344,6 +348,9 @@ impl Loader {
             // The kernel records the buffers of file data as well: behind each write, and without a place.
             StepEvent::BufferWrite if here && !is_data => {
                 let address = block(row, self.has_metadata_bytes)?;
+                if self.has_device_reads && !self.metadata.contains(address) {
+                    self.new_metadata.push(address);
+                }
                 let is_present = self.is_present(address);
                 RecordedAction::Metadata { address, dirties: true, is_present }
             }
@@ -725,12 +732,18 @@ impl Loader {
         }
         let threads = self.threads.into_iter().map(recorded).collect();
         let (files, pools) = self.files.finish();
+        let is_cached = |block: u64| {
+            self.cached_metadata.iter().any(|part| (part.first..part.first + part.pages).contains(&block))
+        };
+        let new_metadata =
+            Pools::of_metadata(self.new_metadata.into_iter().filter(|block| !is_cached(*block)));
         Ok(Loaded {
             recording: Recording {
                 files,
                 threads,
                 task: Vec::new(),
                 pools,
+                new_metadata,
                 metadata: self.cached_metadata,
                 journal: self.journal,
             },

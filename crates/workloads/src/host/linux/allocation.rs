@@ -2,11 +2,13 @@
 //!
 //! Where new data lie is an effect: the file system gives the next free blocks to the process that writes first. A recording
 //! says which blocks it gave, one after the other (a pool). Processes that write in another order get the same blocks
-//! in that order, so that what becomes dirty together lies together.
+//! in that order, so that what becomes dirty together lies together. The same holds of metadata that it initialised: inodes, directories
+//! and indirect blocks.
 
 use std::sync::Arc;
 
 use super::Linux;
+use crate::host::page_index::PageIndex;
 use crate::host::recorded::{RecordedPlace, RecordedPool};
 
 /// Blocks for new data.
@@ -45,6 +47,38 @@ impl Pool {
     }
 }
 
+/// Places of blocks of metadata that the file system initialises.
+#[derive(Debug, Clone, Default)]
+pub(super) struct NewMetadata {
+    pools: Vec<Pool>,
+    /// Number in `blocks` of a block that was new in the recording.
+    numbers: PageIndex,
+    /// Its pool, and its place since its first access.
+    blocks: Vec<(u32, Option<u64>)>,
+}
+
+impl NewMetadata {
+    pub(super) fn new(pools: Vec<RecordedPool>) -> Self {
+        let (mut numbers, mut blocks) = (PageIndex::new(), Vec::new());
+        for (pool, source) in pools.iter().enumerate() {
+            for block in source.places.iter().flat_map(|place| place.address..place.address + place.pages) {
+                numbers.insert(block, blocks.len() as u32);
+                blocks.push((pool as u32, None));
+            }
+        }
+        Self { pools: pools.into_iter().map(Pool::new).collect(), numbers, blocks }
+    }
+
+    /// The place of a block that lay at `address` in the recording. New ones take the next place of their pool when they are first accessed.
+    pub(super) fn place(&mut self, address: u64) -> u64 {
+        let Some(number) = self.numbers.get(address) else { return address };
+        let (pool, place) = &mut self.blocks[number as usize];
+        *place.get_or_insert_with(|| {
+            self.pools[*pool as usize].take(1).first().map_or(address, |taken| taken.address)
+        })
+    }
+}
+
 impl Linux {
     /// Gives a place to the part of a file that a block belongs to, if the block has none yet.
     pub(super) fn allocate(&mut self, file: u32, index: u64) {
@@ -63,6 +97,18 @@ impl Linux {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn new_metadata_takes_its_places_in_the_order_of_first_accesses() {
+        let place = |address, pages| RecordedPlace { address, pages };
+        let pools =
+            [vec![place(10, 1), place(11, 2)], vec![place(50, 1)]].map(|places| RecordedPool { places });
+        let mut new = NewMetadata::new(pools.into());
+        assert_eq!(
+            [12, 50, 10, 7, 11, 12, 10].map(|address| new.place(address)),
+            [10, 50, 11, 7, 12, 10, 11]
+        );
+    }
 
     #[test]
     fn pool_gives_its_blocks_in_their_order() {

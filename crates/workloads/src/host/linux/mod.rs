@@ -33,7 +33,7 @@ use seeklab_core::{Arrival, Criticality, Instant, Operation, Reclassification, R
 
 pub(super) use self::balance::Writer;
 
-use self::allocation::Pool;
+use self::allocation::{NewMetadata, Pool};
 use self::balance::Balance;
 use self::direct::Transfers;
 use self::flusher::Flusher;
@@ -101,6 +101,7 @@ pub(super) struct Linux {
     end_page: u64,
     /// Blocks for new data, by number.
     pools: Vec<Pool>,
+    new_metadata: NewMetadata,
     threads: Arc<[RecordedThread]>,
     progress: Vec<Progress>,
     /// Dirty blocks, also those that are being written and became dirty again.
@@ -151,6 +152,7 @@ impl Linux {
         files: impl Iterator<Item = LinuxFileSource>,
         threads: Vec<RecordedThread>,
         pools: Vec<RecordedPool>,
+        new_metadata: Vec<RecordedPool>,
         cached_metadata: Vec<CachedPages>,
         device_pages: u64,
         settings: &Settings,
@@ -184,6 +186,7 @@ impl Linux {
             files,
             end_page: first_page,
             pools: pools.into_iter().map(Pool::new).collect(),
+            new_metadata: NewMetadata::new(new_metadata),
             progress: vec![Progress::default(); threads.len()],
             threads: threads.into(),
             dirty_pages: PageSet::default(),

@@ -93,14 +93,20 @@ impl Host {
                 Next::Continue
             }
             RecordedAction::Metadata { address, dirties, is_present } => {
+                let address = self.linux_mut().new_metadata.place(address);
                 self.metadata(pid, address, dirties, is_present)
             }
-            RecordedAction::LookUp { address } => self.look_up_name(pid, address),
+            RecordedAction::LookUp { address } => {
+                let address = self.linux_mut().new_metadata.place(address);
+                self.look_up_name(pid, address)
+            }
             RecordedAction::MetadataAhead { address, pages } => {
                 self.metadata_ahead(pid, address, u64::from(pages));
                 Next::Continue
             }
             RecordedAction::WriteMetadata { address, pages } => {
+                // What a call writes in several blocks stays where it was.
+                let address = if pages == 1 { self.linux_mut().new_metadata.place(address) } else { address };
                 self.write_until_clean(pid, address..address + u64::from(pages), &mut position)
             }
             RecordedAction::Change { blocks } => {

@@ -177,13 +177,14 @@ impl Host {
         self.wait_if_reading(pid, frame)
     }
 
-    /// Accesses a block of metadata. `is_present` if it is in memory until it is first evicted.
+    /// Accesses a block of metadata. `is_present` if it need not be read: of a recording, until it is first evicted.
     pub(super) fn metadata(&mut self, pid: u32, address: u64, dirties: bool, is_present: bool) -> Next {
         let page = self.linux().page(METADATA, address);
         let frame = match self.cache.find(page) {
             Some(frame) => frame,
             None => {
-                let was_evicted = self.cache.was_evicted(page);
+                // The file system of an application initialises blocks that it frees and takes again.
+                let was_evicted = self.is_recorded() && self.cache.was_evicted(page);
                 let Some(frame) = self.allocate_in(METADATA, page) else {
                     return self.await_memory(pid);
                 };
