@@ -13,13 +13,12 @@ use seeklab_workloads::host::{
 };
 
 use super::KeptWaits;
-use super::allocations::Pools;
-use super::block_set::BlockSet;
 use super::calls::{ADVICE_SEQUENTIAL, Calls, OPEN_SYNC, RING_WAITS};
 use super::data_blocks::DataBlocks;
 use super::device_reads::DeviceReads;
 use super::files::{Descriptors, Files};
 use super::journal;
+use super::known_metadata::KnownMetadata;
 use super::limits::{REQUEST_BLOCKS_MAX, TRANSFER_MAX, number_of};
 use super::lost_pages::{DataReads, Lost, Write};
 use super::metadata_reads::Lookups;
@@ -98,11 +97,7 @@ pub(super) struct Loader {
     threads: Vec<Thread>,
     files: Files,
     descriptors: Descriptors,
-    /// Blocks of metadata that were accessed, and of them those whose first access read nothing.
-    metadata: BlockSet,
-    present_metadata: BlockSet,
-    /// Of the latter, those that a thread changed first, in the order of time: the file system initialised them.
-    new_metadata: Vec<u64>,
+    metadata: KnownMetadata,
     /// Thread, and pages that had left memory.
     lost: Vec<(usize, Lost)>,
     kept: KeptWaits,
@@ -112,7 +107,6 @@ pub(super) struct Loader {
     direct_transfers: u64,
     /// Processes of the task that threads outside of it made, with these threads.
     made_outside: Vec<(u32, u32)>,
-    cached_metadata: Vec<CachedPages>,
 }
 
 /// Programs of a trace.
@@ -166,16 +160,13 @@ impl Loader {
             threads,
             files: Files::default(),
             descriptors,
-            metadata: BlockSet::default(),
-            present_metadata: BlockSet::default(),
-            new_metadata: Vec::new(),
+            metadata: KnownMetadata::default(),
             lost: Vec::new(),
             kept: KeptWaits::default(),
             queues: Queues::default(),
             direct_opens: 0,
             direct_transfers: 0,
             made_outside,
-            cached_metadata: Vec::new(),
         }
     }
 
@@ -254,7 +245,7 @@ impl Loader {
         let Some(inode) = row.inode else {
             // What lies beyond the device is no metadata of its file system.
             if end <= self.device_blocks {
-                self.cached_metadata.push(part);
+                self.metadata.cache(part);
             }
             return Ok(());
         };
@@ -311,7 +302,7 @@ impl Loader {
         }
         if has_waited || !is_lookup {
             let thread = &mut self.threads[number];
-            thread.lookups.decide(&mut thread.steps, has_waited, &mut self.metadata);
+            thread.lookups.decide(&mut thread.steps, has_waited, &mut self.metadata.accessed);
         }
         self.resolve(number, has_waited, row.time_ns);
         let step = self.threads[number].steps.len();
@@ -338,7 +329,7 @@ impl Loader {
             StepEvent::BufferRead if here && self.has_device_reads => {
                 let address = block(row, self.has_metadata_bytes)?;
                 self.threads[number].device_reads.look_up(address);
-                let is_present = self.is_present(address);
+                let is_present = self.metadata.access(address);
                 RecordedAction::Metadata { address, dirties: false, is_present }
             }
             StepEvent::BufferRead if here => {
@@ -348,10 +339,7 @@ impl Loader {
             // The kernel records the buffers of file data as well: behind each write, and without a place.
             StepEvent::BufferWrite if here && !is_data => {
                 let address = block(row, self.has_metadata_bytes)?;
-                if self.has_device_reads && !self.metadata.contains(address) {
-                    self.new_metadata.push(address);
-                }
-                let is_present = self.is_present(address);
+                let is_present = self.metadata.change(address, self.has_device_reads);
                 RecordedAction::Metadata { address, dirties: true, is_present }
             }
             StepEvent::Fork => match row.other_thread.and_then(|child| self.numbers.get(&child)) {
@@ -425,20 +413,10 @@ impl Loader {
         }
     }
 
-    /// A thread accesses a block of metadata that it does not read. Returns true if the first access of all did not read the block: it was in
-    /// memory or new, whichever thread comes first in a prediction.
-    fn is_present(&mut self, address: u64) -> bool {
-        if self.metadata.add(address) {
-            self.present_metadata.add(address)
-        } else {
-            self.present_metadata.contains(address)
-        }
-    }
-
     /// Decides about the reads of metadata that a thread has submitted.
     fn decide_device_reads(&mut self, number: usize, has_waited: bool) {
         let thread = &mut self.threads[number];
-        let awaited = thread.device_reads.decide(&mut thread.steps, has_waited, &mut self.metadata);
+        let awaited = thread.device_reads.decide(&mut thread.steps, has_waited, &mut self.metadata.accessed);
         if let Some(address) = awaited {
             let action = RecordedAction::Metadata { address, dirties: false, is_present: false };
             thread.steps.push(RecordedStep { computing: Duration::ZERO, action }, 0);
@@ -707,7 +685,7 @@ impl Loader {
             let has_waited = self.threads[number].has_waited(u64::MAX);
             self.decide_device_reads(number, has_waited);
             let thread = &mut self.threads[number];
-            thread.lookups.decide(&mut thread.steps, has_waited, &mut self.metadata);
+            thread.lookups.decide(&mut thread.steps, has_waited, &mut self.metadata.accessed);
             self.resolve(number, has_waited, u64::MAX);
         }
         for (thread, step, action) in std::mem::take(&mut self.queues).finish() {
@@ -732,11 +710,7 @@ impl Loader {
         }
         let threads = self.threads.into_iter().map(recorded).collect();
         let (files, pools) = self.files.finish();
-        let is_cached = |block: u64| {
-            self.cached_metadata.iter().any(|part| (part.first..part.first + part.pages).contains(&block))
-        };
-        let new_metadata =
-            Pools::of_metadata(self.new_metadata.into_iter().filter(|block| !is_cached(*block)));
+        let (metadata, new_metadata) = self.metadata.finish();
         Ok(Loaded {
             recording: Recording {
                 files,
@@ -744,7 +718,7 @@ impl Loader {
                 task: Vec::new(),
                 pools,
                 new_metadata,
-                metadata: self.cached_metadata,
+                metadata,
                 journal: self.journal,
             },
             kept: self.kept,

@@ -27,6 +27,7 @@ mod device_reads;
 mod extents;
 mod files;
 mod journal;
+mod known_metadata;
 mod limits;
 mod loader;
 mod lost_pages;

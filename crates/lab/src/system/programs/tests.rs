@@ -331,43 +331,6 @@ fn reads_of_metadata_are_those_that_a_thread_submits() {
 }
 
 #[test]
-fn metadata_that_no_thread_read_first_is_present_for_every_thread() {
-    let buffer = |thread, time_ns, event, block: u64| StepRow {
-        offset_bytes: Some(block * 4096),
-        length_bytes: Some(4096),
-        ..step(thread, time_ns, event)
-    };
-    let steps = [
-        StepRow { other_thread: Some(11), ..step(10, 100, StepEvent::Fork) },
-        buffer(10, 110, StepEvent::BufferRead, 42),
-        buffer(10, 120, StepEvent::BufferWrite, 60),
-        buffer(11, 130, StepEvent::BufferWrite, 60),
-        buffer(11, 140, StepEvent::BufferWrite, 61),
-        buffer(11, 150, StepEvent::BufferRead, 42),
-        // The trace has reads of the device.
-        buffer(11, 160, StepEvent::DeviceRead, 90),
-        buffer(11, 170, StepEvent::BufferWrite, 90),
-        step(11, 180, StepEvent::Exit),
-    ];
-    let (recording, _) = load(&[process(11, 10, 100), process(10, 1, 40)], &[], &[], &steps);
-    let metadata = |address, dirties, is_present| RecordedAction::Metadata { address, dirties, is_present };
-    assert_eq!(
-        actions(&recording, 0),
-        [RecordedAction::Start { thread: 1 }, metadata(42, false, true), metadata(60, true, true)]
-    );
-    let second = actions(&recording, 1);
-    assert_eq!(second[..3], [metadata(60, true, true), metadata(61, true, true), metadata(42, false, true)]);
-    assert!(second.contains(&metadata(90, true, false)), "{second:?}");
-    // What a thread changed first is new, and lies together.
-    let places: Vec<Vec<u64>> = recording
-        .new_metadata
-        .iter()
-        .map(|pool| pool.places.iter().map(|place| place.address).collect())
-        .collect();
-    assert_eq!(places, [[60, 61]]);
-}
-
-#[test]
 fn pages_that_the_machine_took_leave_memory_before_the_same_access() {
     let read = |time_ns, first: u64, blocks: u64| StepRow {
         offset_bytes: Some(first * 4096),
