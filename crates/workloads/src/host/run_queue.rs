@@ -3,8 +3,9 @@
 //! Ready processes stand in three queues: the syncer; processes that have waited since they last used up a time slice;
 //! processes that have used up one. The first process of the first queue that is not empty runs next. The syncer of SVR4
 //! preempts every other process. Threads of the kernel of Linux wait until the process sleeps or its time slice ends
-//! (`RUN_TO_PARITY` of `kernel/sched/fair.c`), and stand in the third queue when they have used up one themselves. A process of the second queue preempts one of the third, if the host has
-//! wake-up preemption. A preempted process stays the first of its queue.
+//! (`RUN_TO_PARITY` of `kernel/sched/fair.c`), and stand in the third queue when they have used up one themselves. A process
+//! of the second queue preempts one of the third, if the host has wake-up preemption. A preempted process stays the first of
+//! its queue.
 
 use super::Host;
 use super::list::NONE;

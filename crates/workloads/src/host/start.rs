@@ -264,6 +264,9 @@ impl Host {
             if self.cache.find(page).is_none()
                 && let Some(frame) = self.cache.allocate(page)
             {
+                if self.linux.as_ref().is_some_and(|linux| linux.is_metadata(page)) {
+                    self.cache.activate(frame);
+                }
                 self.cache.set_state(frame, FrameState::Clean);
                 dirty.extend(is_dirty.then_some(frame));
             }

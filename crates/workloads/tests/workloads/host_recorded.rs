@@ -370,6 +370,60 @@ fn new_data_lie_in_the_order_in_which_they_are_written() {
 }
 
 #[test]
+fn new_metadata_lies_in_the_order_of_its_first_accesses() {
+    let written = |steps: &[(u64, RecordedAction)]| {
+        let places = vec![RecordedPlace { address: 40, pages: 3 }];
+        let recording = Recording {
+            threads: vec![thread(steps)],
+            new_metadata: vec![RecordedPool { places }],
+            ..Recording::default()
+        };
+        let host = Host::of_recording(recording, &free(), TARGET, Seed(1)).expect("it fits");
+        requests(&run_host(host, Server::new(Service::Constant(SERVICE))))
+    };
+    let change = |address| (0, metadata(address, true, true));
+    let sync = |address, pages| (0, RecordedAction::WriteMetadata { address, pages });
+    // The one that comes first in the prediction takes the first place, and keeps it.
+    assert_eq!(written(&[change(42), sync(42, 1)]), [(Operation::Write, 40, 1)]);
+    let again = written(&[change(42), sync(42, 1), change(41), change(42), sync(41, 1), sync(42, 1)]);
+    assert_eq!(again, [(Operation::Write, 40, 1), (Operation::Write, 41, 1), (Operation::Write, 40, 1)]);
+    // A call that writes several blocks writes them where they lie: together if they still follow each other.
+    assert_eq!(written(&[change(40), change(41), sync(40, 2)]), [(Operation::Write, 40, 2)]);
+    let apart = written(&[change(41), change(40), sync(40, 2)]);
+    assert_eq!(apart, [(Operation::Write, 41, 1), (Operation::Write, 40, 1)]);
+    // Other metadata stays where it was.
+    assert_eq!(written(&[change(43), sync(43, 1)]), [(Operation::Write, 43, 1)]);
+}
+
+#[test]
+fn metadata_stays_in_memory_while_files_pass_through_and_is_read_again_after_metadata_drove_it_out() {
+    let read_of_500 = |metadata_at_start: bool, between: &[(u64, RecordedAction)]| {
+        let mut settings = free();
+        settings.override_with("memory=512KiB").expect("it is right");
+        let access = (0, metadata(500, false, true));
+        let mut steps = if metadata_at_start { Vec::new() } else { vec![access] };
+        steps.extend(between);
+        steps.push(access);
+        let metadata = CachedPages { first: 500, pages: 1, is_dirty: false };
+        let recording = Recording {
+            files: vec![file(1000, 1024)],
+            threads: vec![thread(&steps)],
+            metadata: metadata_at_start.then_some(metadata).into_iter().collect(),
+            ..Recording::default()
+        };
+        let host = Host::of_recording(recording, &settings, TARGET, Seed(1)).expect("it fits");
+        let run = run_host(host, Server::new(Service::Constant(SERVICE)));
+        requests(&run).contains(&(Operation::Read, 500, 1))
+    };
+    let file: Vec<_> = (0..256).map(|part| (0, read(part * 4, 4))).collect();
+    let directory: Vec<_> = (0..256).map(|block| (0, metadata(2000 + block, false, true))).collect();
+    for metadata_at_start in [false, true] {
+        assert!(!read_of_500(metadata_at_start, &file), "at the start: {metadata_at_start}");
+        assert!(read_of_500(metadata_at_start, &directory), "at the start: {metadata_at_start}");
+    }
+}
+
+#[test]
 fn clean_pages_that_the_machine_takes_are_read_again() {
     let lose = |first, pages| (0, RecordedAction::Lose { file: 0, first, pages });
     let steps =

@@ -209,6 +209,11 @@ impl Linux {
         self.files[file as usize].first_page + index
     }
 
+    /// Returns true if a block is metadata.
+    pub(super) fn is_metadata(&self, page: u64) -> bool {
+        page < self.files[METADATA as usize].recorded.pages
+    }
+
     /// The file of a block.
     fn file_of(&self, page: u64) -> u32 {
         self.files.partition_point(|file| file.first_page <= page) as u32 - 1

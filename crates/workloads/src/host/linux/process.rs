@@ -101,13 +101,12 @@ impl Host {
                 self.look_up_name(pid, address)
             }
             RecordedAction::MetadataAhead { address, pages } => {
+                let address = if pages == 1 { self.linux_mut().new_metadata.place(address) } else { address };
                 self.metadata_ahead(pid, address, u64::from(pages));
                 Next::Continue
             }
             RecordedAction::WriteMetadata { address, pages } => {
-                // What a call writes in several blocks stays where it was.
-                let address = if pages == 1 { self.linux_mut().new_metadata.place(address) } else { address };
-                self.write_until_clean(pid, address..address + u64::from(pages), &mut position)
+                self.write_recorded_metadata(pid, address..address + u64::from(pages), &mut position)
             }
             RecordedAction::Change { blocks } => {
                 self.change_metadata(blocks);

@@ -123,7 +123,7 @@ impl Host {
             if self.cache.find(page).is_some() {
                 continue;
             }
-            let Some(frame) = self.allocate_in(file, page) else { break };
+            let Some(frame) = self.allocate_for(page) else { break };
             self.cache.frame_mut(frame).is_marked = window.marker == Some(index);
             let Some((address, _)) = place else {
                 // A hole of the file.
@@ -148,11 +148,11 @@ impl Host {
         }
     }
 
-    /// A frame for a block of a file. One of metadata is active from the start: a new buffer is accessed when it is made, and when it is found
+    /// A frame for a block. One of metadata is active from the start: a new buffer is accessed when it is made, and when it is found
     /// afterwards (`__getblk_slow` in `fs/buffer.c`).
-    fn allocate_in(&mut self, file: u32, page: u64) -> Option<u32> {
+    fn allocate_for(&mut self, page: u64) -> Option<u32> {
         let frame = self.cache.allocate(page)?;
-        if file == METADATA {
+        if self.linux().is_metadata(page) {
             self.cache.activate(frame);
         }
         Some(frame)
@@ -185,7 +185,7 @@ impl Host {
             None => {
                 // The file system of an application initialises blocks that it frees and takes again.
                 let was_evicted = self.is_recorded() && self.cache.was_evicted(page);
-                let Some(frame) = self.allocate_in(METADATA, page) else {
+                let Some(frame) = self.allocate_for(page) else {
                     return self.await_memory(pid);
                 };
                 if is_present && !was_evicted {

@@ -16,26 +16,36 @@ pub(super) const FLUSHED: u64 = u64::MAX;
 /// Blocks of the largest folio: `PREFERRED_MAX_PAGECACHE_ORDER`.
 const FOLIO_ORDER_MAX: u32 = 9;
 
-/// Of as many folios, those that begin a segment. The others follow the one before them in memory, as the free lists of a processor hold
-/// neighbours: in ten recordings of PostMark (Linux 6.18), requests of 128 segments had 143 to 190 folios of one block, 163 on average.
+/// A number of folios, and how many of them begin a segment. The others follow the one before them in memory, as the free lists of a
+/// processor hold neighbours: in ten recordings of PostMark (Linux 6.18), requests of 128 segments had 143 to 190 folios of one block, 163
+/// on average.
 const FOLIOS_APART: (u64, u64) = (32, 25);
 
 /// Returns true if the memory of block `index` of a file begins a segment when a process writes all of `blocks`. `page` is its number
 /// among those of all files.
+fn begins_segment(page: u64, index: u64, blocks: Range<u64>, large_folios: bool) -> bool {
+    let (begin, order) = if large_folios { folio(index, blocks) } else { (index, 0) };
+    let (folios, apart) = FOLIOS_APART;
+    begin == index && (page >> order) * apart % folios < apart
+}
+
+/// The first block of the folio that holds block `index` when a process writes all of `blocks`, and the binary logarithm of its length.
 ///
 /// A folio has as many blocks as are left of the write and as lie at a multiple of that number, rounded down to a power of two
 /// (`__filemap_get_folio` in `mm/filemap.c`).
-fn begins_segment(page: u64, index: u64, blocks: Range<u64>, large_folios: bool) -> bool {
-    let mut next = blocks.start;
-    let mut order = 0;
-    while next <= index {
-        if large_folios {
-            order = (blocks.end - next).ilog2().min(next.trailing_zeros()).min(FOLIO_ORDER_MAX);
+fn folio(index: u64, blocks: Range<u64>) -> (u64, u32) {
+    let mut begin = blocks.start;
+    loop {
+        let left = blocks.end - begin;
+        let order = left.ilog2().min(begin.trailing_zeros()).min(FOLIO_ORDER_MAX);
+        // As many of that length follow each other if it is the largest.
+        let equal = if order == FOLIO_ORDER_MAX { left >> order } else { 1 };
+        let before = (index - begin) >> order;
+        if before < equal {
+            return (begin + (before << order), order);
         }
-        next += 1 << order;
+        begin += equal << order;
     }
-    let (folios, apart) = FOLIOS_APART;
-    next - (1 << order) == index && (page >> order) * apart % folios < apart
 }
 
 impl Host {
@@ -167,6 +177,29 @@ impl Host {
         Next::Wait(Wait::Write)
     }
 
+    /// Writes blocks of metadata that lay in a part of the device in the recording until none is dirty: together if they follow each other
+    /// now, too.
+    pub(super) fn write_recorded_metadata(
+        &mut self,
+        pid: u32,
+        recorded: Range<u64>,
+        position: &mut u64,
+    ) -> Next {
+        let new = &mut self.linux_mut().new_metadata;
+        let first = new.place(recorded.start);
+        if recorded.clone().all(|block| new.place(block) == first + (block - recorded.start)) {
+            return self.write_until_clean(pid, first..first + (recorded.end - recorded.start), position);
+        }
+        for block in recorded {
+            let place = self.linux_mut().new_metadata.place(block);
+            let next = self.write_until_clean(pid, place..place + 1, &mut 0);
+            if next != Next::Continue {
+                return next;
+            }
+        }
+        Next::Continue
+    }
+
     /// Begins to write the first dirty blocks in a part of all blocks that follow each other on the device, as far as
     /// one request can hold them. Blocks without a place become clean.
     pub(super) fn next_dirty_run(&mut self, start: u64, end: u64, class: Criticality) -> Option<Run> {
@@ -205,5 +238,32 @@ impl Host {
             self.wake_memory_waiters();
         }
         run
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The folios of a write, each with its first block and its length.
+    fn folios(blocks: Range<u64>) -> Vec<(u64, u64)> {
+        let mut found: Vec<(u64, u64)> = Vec::new();
+        for index in blocks.clone() {
+            let (begin, order) = folio(index, blocks.clone());
+            assert!((begin..begin + (1 << order)).contains(&index), "{index} of {blocks:?}");
+            if found.last().is_none_or(|(last, _)| *last != begin) {
+                found.push((begin, 1 << order));
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn folios_of_a_write_are_as_large_as_their_place_and_the_rest_of_the_write_allow() {
+        assert_eq!(folios(0..15), [(0, 8), (8, 4), (12, 2), (14, 1)]);
+        assert_eq!(folios(3..9), [(3, 1), (4, 4), (8, 1)]);
+        assert_eq!(folios(7..8), [(7, 1)]);
+        // No folio is larger than 2 MiB.
+        assert_eq!(folios(511..1024 + 513), [(511, 1), (512, 512), (1024, 512), (1536, 1)]);
     }
 }
