@@ -209,7 +209,9 @@ proptest! {
     fn on_an_immediate_device_a_process_computes_or_is_ready(
         line in random_host(), profile in profile(), seed in 0_u64..1000,
     ) {
-        let host = host_with_seed(&format!("{FREE},{profile}{line}"), seed);
+        // Processes wait for what the plug of the flusher holds while it computes for further pages.
+        let flusher = if profile.is_empty() { "" } else { "host.page_submission=0s," };
+        let host = host_with_seed(&format!("{FREE},{flusher}{profile}{line}"), seed);
         let run = run_host(host, Server::new(Service::Constant(Duration::ZERO)));
         for times in run.host.process_times() {
             // Linux slows writers down before it knows how fast the device is.
