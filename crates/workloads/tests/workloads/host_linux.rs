@@ -221,6 +221,18 @@ fn flusher_that_gives_way_lets_its_plug_go() {
 }
 
 #[test]
+fn flusher_that_waited_takes_no_cpu_from_a_process_though_it_used_up_a_slice_before() {
+    let line = linux(
+        "host.tags=38,host.dirty_background_bytes=4KiB,files.log.size=8MiB,files.log.new=true,files.log.extent=4KiB,\
+         files.log.distance=64KiB,processes.p.program=write log 128KiB; write log 56KiB; sleep 1ms; compute 40ms",
+    )
+    .replace("page_submission=0s", "page_submission=100us");
+    // Four tags are free at 42.8 ms. The process runs since 6.6 ms, and its slice ends at 43.0 ms.
+    let all = arrivals(&run(&line, SERVICE));
+    assert_eq!(all[1..3], [(6_600, 9), (43_400, 4)]);
+}
+
+#[test]
 fn blocks_join_the_last_request_while_others_have_all_tags() {
     // Pairs of files side by side, pairs far apart: each pair is one request, though the device takes one at a time.
     let files: Vec<String> = (0..40)
