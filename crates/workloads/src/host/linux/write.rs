@@ -264,6 +264,6 @@ mod tests {
         assert_eq!(folios(3..9), [(3, 1), (4, 4), (8, 1)]);
         assert_eq!(folios(7..8), [(7, 1)]);
         // No folio is larger than 2 MiB.
-        assert_eq!(folios(511..1024 + 513), [(511, 1), (512, 512), (1024, 512), (1536, 1)]);
+        assert_eq!(folios(1023..2048 + 1), [(1023, 1), (1024, 512), (1536, 512), (2048, 1)]);
     }
 }
