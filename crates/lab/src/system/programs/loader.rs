@@ -15,15 +15,14 @@ use seeklab_workloads::host::{
 use super::KeptWaits;
 use super::calls::{ADVICE_SEQUENTIAL, Calls, OPEN_SYNC, RING_WAITS};
 use super::data_blocks::DataBlocks;
-use super::device_reads::DeviceReads;
 use super::files::{Descriptors, Files};
 use super::journal;
 use super::known_metadata::KnownMetadata;
 use super::limits::{REQUEST_BLOCKS_MAX, TRANSFER_MAX, number_of};
-use super::lost_pages::{DataReads, Lost, Write};
-use super::metadata_reads::Lookups;
+use super::lost_pages::{Lost, Write};
 use super::queues::Queues;
-use super::steps::{PartFile, Steps};
+use super::steps::PartFile;
+use super::thread::{OpenRead, Thread, Unknown};
 use crate::system::metadata::SystemMetadata;
 
 /// Size of a block of the file system, and of a page.
@@ -31,52 +30,6 @@ pub(super) const BLOCK_BYTES: u64 = 4096;
 
 /// Size of a sector.
 const SECTOR_BYTES: u64 = 512;
-
-/// A thread, while its steps are read.
-#[derive(Debug)]
-struct Thread {
-    process: u32,
-    start_ns: u64,
-    steps: Steps,
-    /// True if it waits for other threads of the command.
-    has_dependencies: bool,
-    /// Beginnings of the waits for I/O, in order.
-    waits_ns: Vec<u64>,
-    /// Waits that began before the last step.
-    waits_passed: usize,
-    /// Beginnings of the waits for the journal, in order.
-    journal_waits_ns: Vec<u64>,
-    call: Option<(u16, [u64; 4])>,
-    /// Time at which the call began.
-    call_ns: u64,
-    /// Step that began the call.
-    call_step: usize,
-    lookups: Lookups,
-    device_reads: DeviceReads,
-    data_reads: DataReads,
-    /// True after a write to a file, until another event than a dirty buffer.
-    is_writing: bool,
-    read: Option<OpenRead>,
-    unknown: Option<Unknown>,
-}
-
-/// A read whose next look-up continues it.
-#[derive(Debug, Clone, Copy)]
-struct OpenRead {
-    file: u32,
-    step: usize,
-    first: u64,
-    end: u64,
-}
-
-/// A step whose meaning the next step of the thread decides.
-#[derive(Debug, Clone, Copy)]
-enum Unknown {
-    /// The first access to a file, by a page fault.
-    FirstFault { file: u32 },
-    /// A write that changes a part of its first or last block.
-    Write { step: usize, first: Option<u64>, last: Option<u64> },
-}
 
 pub(super) struct Loader {
     /// Steps that are not in memory.
@@ -737,44 +690,6 @@ impl Loader {
                 self.threads[number].steps.set_action(step, action);
             }
         }
-    }
-}
-
-impl Thread {
-    fn new(process: u32, start_ns: u64, file: &Arc<PartFile>) -> Self {
-        Self {
-            process,
-            start_ns,
-            steps: Steps::new(file),
-            has_dependencies: false,
-            waits_ns: Vec::new(),
-            waits_passed: 0,
-            journal_waits_ns: Vec::new(),
-            call: None,
-            call_ns: 0,
-            call_step: 0,
-            lookups: Lookups::default(),
-            device_reads: DeviceReads::default(),
-            data_reads: DataReads::default(),
-            is_writing: false,
-            read: None,
-            unknown: None,
-        }
-    }
-
-    /// Returns true if a wait for I/O began since the last step.
-    fn has_waited(&mut self, time_ns: u64) -> bool {
-        let before = self.waits_passed;
-        while self.waits_ns.get(self.waits_passed).is_some_and(|begin_ns| *begin_ns <= time_ns) {
-            self.waits_passed += 1;
-        }
-        self.waits_passed > before
-    }
-
-    /// Returns true if the thread has waited for the journal since its call began.
-    fn has_waited_for_journal(&self, time_ns: u64) -> bool {
-        let first = self.journal_waits_ns.partition_point(|begin_ns| *begin_ns < self.call_ns);
-        self.journal_waits_ns.get(first).is_some_and(|begin_ns| *begin_ns <= time_ns)
     }
 }
 

@@ -38,6 +38,7 @@ mod step_code;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod thread;
 
 use seeklab_core::ByteSize;
 use seeklab_core::number_words::{counted, in_number, numbered};
