@@ -497,6 +497,47 @@ fn transfers_past_the_page_cache_are_predicted_with_their_places() {
 
 #[test]
 #[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
+fn writes_by_copied_descriptors_and_mapped_pages_are_predicted_with_their_places() {
+    let Some(file_system) = FileSystem::new("ext2") else { return };
+    let source = file_system.folder.path().join("a");
+    std::fs::write(&source, vec![7; 1 << 20]).unwrap();
+    file_system.cool();
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (device, trace) = (file_system.device.path.to_str().unwrap(), path("durable.sys"));
+    // dd opens with O_DSYNC, copies the descriptor to 1 and closes the first one.
+    let (a, b) = (source.display(), file_system.folder.path().join("b"));
+    let write = format!("dd if=/dev/zero of={} bs=64k count=8 oflag=dsync status=none", b.display());
+    // Three times, four pages of a mapped file change.
+    let change = "import mmap\nwith open('FILE', 'r+b') as file:\n    pages = mmap.mmap(file.fileno(), 0)\n    \
+                  for part in (3, 8, 13):\n        for page in range(4): pages[part * 65536 + page * 4096] = 1\n    \
+                  pages.flush()";
+    let script = path("change.py");
+    std::fs::write(&script, change.replace("FILE", &a.to_string())).unwrap();
+    let commands = format!("{write} && python3 {script}");
+    let output =
+        seeklab(&["capture", "--system", device, "-o", &trace, "--json", "--", "sh", "-ec", &commands]);
+    let result = document(&output);
+    assert!(output.status.success(), "{result}: {}", String::from_utf8_lossy(&output.stderr));
+    // Eight writes, and the flush of the mapped pages.
+    assert!(result["trace"]["events_by_kind"]["file_sync"].as_u64() >= Some(9), "{result}");
+    let (measured, predicted) = (path("measured.csv"), path("predicted.csv"));
+    assert!(seeklab(&["trace", "convert", &format!("{trace}/requests.parquet"), &measured]).status.success());
+    let simulated = seeklab(&["simulate", "cheetah-36es", "--workload", &trace, "--out", &predicted]);
+    assert!(simulated.status.success(), "{}", String::from_utf8_lossy(&simulated.stderr));
+    let writes = |trace: &str| {
+        let mut requests = long_requests(trace.as_ref(), 16);
+        // Before the first data lies the metadata of the file system.
+        requests.retain(|(op, lbn, _)| op == "write" && *lbn >= 1024);
+        requests
+    };
+    let (measured, predicted) = (writes(&measured), writes(&predicted));
+    assert_eq!(predicted.iter().filter(|(.., blocks)| *blocks == 32).count(), 3, "{predicted:?}");
+    assert_eq!(predicted, measured);
+}
+
+#[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
 fn killed_system_capture_leaves_a_recording_of_which_a_trace_is_made() {
     let Some(file_system) = FileSystem::new("ext4") else { return };
     let source = file_system.cold_files();

@@ -153,6 +153,7 @@ impl EventKind {
             Self::FileWrite(_) => "file_write",
             Self::Direct { .. } => "direct",
             Self::FileDelete { .. } => "file_delete",
+            Self::FileSync { .. } => "file_sync",
             Self::Submit { writes: false, .. } => "device_read",
             Self::Submit { writes: true, .. } => "device_write",
             Self::Buffer { is_dirtied: false, .. } => "buffer_read",
@@ -257,6 +258,13 @@ pub enum EventKind {
         /// Device of the file system.
         device: u32,
         /// Inode of the file, which another file may get.
+        inode: u64,
+    },
+    /// The current thread begins to write what is dirty of a file, and waits until it is durable.
+    FileSync {
+        /// Device of the file system.
+        device: u32,
+        /// Inode of the file or directory.
         inode: u64,
     },
     /// The current thread submits a transfer to a device, before it joins others.

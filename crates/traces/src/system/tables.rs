@@ -48,6 +48,8 @@ names! {
         DirectWrite = "direct_write",
         /// Removes the last use of a file without a name. Another file may get its inode.
         FileDelete = "file_delete",
+        /// Begins to write what is dirty of a file, and waits until it is durable: by `fsync` and its relatives, or after a synchronous write.
+        FileSync = "file_sync",
         /// Submits a read to the device, before it joins others.
         DeviceRead = "device_read",
         /// Submits a write to the device, before it joins others.

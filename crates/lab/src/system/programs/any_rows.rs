@@ -177,7 +177,8 @@ proptest! {
         rows.extend(choices.rows(1).into_iter().map(Output::Cached));
         metadata.has_start_pages = choices.below(2) == 0;
         metadata.has_metadata_bytes = choices.below(2) == 0;
-        for event in [StepEvent::DeviceRead, StepEvent::DeviceWrite, StepEvent::JournalChange] {
+        let kinds = [StepEvent::DeviceRead, StepEvent::DeviceWrite, StepEvent::JournalChange, StepEvent::FileSync];
+        for event in kinds {
             if choices.below(2) == 0 {
                 metadata.events.by_kind.insert(event.name().to_owned(), 1);
             }

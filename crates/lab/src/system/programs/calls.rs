@@ -13,8 +13,8 @@ pub(in crate::system) struct Calls {
     pub(super) copy_file_range: u16,
     pub(super) sync: u16,
     pub(super) sync_file_system: u16,
-    pub(super) sync_file: u16,
-    pub(super) sync_data: u16,
+    sync_file: u16,
+    sync_data: u16,
     pub(super) advise: u16,
     /// Calls that submit to a context of libaio, and that take completions from it.
     submit: u16,
@@ -92,6 +92,11 @@ impl Calls {
     /// Returns true if the call writes a file that one of its arguments names.
     pub(in crate::system) fn writes(&self, call: u16) -> bool {
         self.writes.contains(&call) || self.moves(call)
+    }
+
+    /// Returns true if the call makes durable what is dirty of the file that its first argument names.
+    pub(super) fn syncs_file(&self, call: u16) -> bool {
+        call == self.sync_file || call == self.sync_data
     }
 
     /// Returns true if the call submits transfers to the context or ring that its first argument names.

@@ -20,6 +20,7 @@ use super::journal;
 use super::known_metadata::KnownMetadata;
 use super::limits::{REQUEST_BLOCKS_MAX, TRANSFER_MAX, number_of};
 use super::lost_pages::{Lost, Write};
+use super::mapped_files::MappedFiles;
 use super::queues::Queues;
 use super::steps::PartFile;
 use super::thread::{OpenRead, Thread, Unknown};
@@ -42,9 +43,14 @@ pub(super) struct Loader {
     /// True if the trace has the writes that threads submitted, and their changes of metadata: a synchronisation then ends where its
     /// call does.
     has_device_writes: bool,
+    /// True if the trace has the synchronisations of files. Otherwise, they follow from system calls and descriptors.
+    has_file_syncs: bool,
+    /// True if the trace has all that was in memory at the beginning.
+    has_start_pages: bool,
     /// Blocks of the journal, from the next transaction on. Empty if the changes of its transactions are not known.
     journal: Vec<RecordedPlace>,
     data: DataBlocks,
+    mapped: MappedFiles,
     calls: Calls,
     numbers: BTreeMap<u32, usize>,
     threads: Vec<Thread>,
@@ -106,8 +112,11 @@ impl Loader {
             has_device_writes: [StepEvent::DeviceWrite, StepEvent::JournalChange]
                 .iter()
                 .any(|event| metadata.events.by_kind.contains_key(event.name())),
+            has_file_syncs: metadata.events.by_kind.contains_key(StepEvent::FileSync.name()),
+            has_start_pages: metadata.has_start_pages,
             journal: journal::places(metadata),
             data: DataBlocks::default(),
+            mapped: MappedFiles::default(),
             calls: Calls::of_machine(&metadata.machine),
             numbers,
             threads,
@@ -257,12 +266,19 @@ impl Loader {
             let thread = &mut self.threads[number];
             thread.lookups.decide(&mut thread.steps, has_waited, &mut self.metadata.accessed);
         }
-        self.resolve(number, has_waited, row.time_ns);
+        // A fault looks up places and submits its read before it waits.
+        if has_waited || !matches!(row.event, StepEvent::BufferRead | StepEvent::DeviceRead) {
+            self.resolve(number, has_waited, row.time_ns);
+        }
         let step = self.threads[number].steps.len();
         let is_data = here
             && row.event == StepEvent::BufferWrite
             && self.is_data(number, block(row, self.has_metadata_bytes)?);
-        self.threads[number].is_writing = row.event == StepEvent::FileWrite || is_data;
+        let thread = &mut self.threads[number];
+        thread.is_writing = row.event == StepEvent::FileWrite || is_data && thread.is_writing;
+        if !matches!(row.event, StepEvent::BufferRead | StepEvent::BufferWrite) {
+            thread.fault = None;
+        }
         if row.event != StepEvent::DeviceRead {
             self.threads[number].data_reads.pass();
         }
@@ -274,6 +290,11 @@ impl Loader {
             StepEvent::FileDelete if here => {
                 let inode = row.inode.ok_or("a `file_delete` has no inode")?;
                 RecordedAction::Delete { file: self.files.number(inode, row.time_ns) }
+            }
+            StepEvent::FileSync if here => {
+                let inode = row.inode.ok_or("a `file_sync` has no inode")?;
+                let file = self.files.number(inode, row.time_ns);
+                self.sync_file(number, file)
             }
             StepEvent::DeviceRead if here => {
                 self.device_read(number, step, row);
@@ -294,6 +315,9 @@ impl Loader {
                 let address = block(row, self.has_metadata_bytes)?;
                 let is_present = self.metadata.change(address, self.has_device_reads);
                 RecordedAction::Metadata { address, dirties: true, is_present }
+            }
+            StepEvent::BufferWrite if is_data && self.has_device_reads => {
+                self.mapped_write(number, block(row, self.has_metadata_bytes)?, row.time_ns)
             }
             StepEvent::Fork => match row.other_thread.and_then(|child| self.numbers.get(&child)) {
                 Some(child) if *child != number => RecordedAction::Start { thread: *child as u32 },
@@ -412,7 +436,7 @@ impl Loader {
         let state = self.files.file(file);
         state.end = state.end.max(end);
         if !std::mem::replace(&mut state.is_accessed, true) {
-            state.is_cached = !has_waited;
+            state.is_cached = !has_waited && !self.has_start_pages;
         }
         let run = |page| state.accessed.run(page);
         let lost = self.threads[number].data_reads.lost_by_read((file, first, end), &state.extents, run);
@@ -449,11 +473,47 @@ impl Loader {
         let (file, first, end) = self.range(row)?;
         let state = self.files.file(file);
         state.end = state.end.max(end);
-        if !std::mem::replace(&mut state.is_accessed, true) {
+        if !std::mem::replace(&mut state.is_accessed, true) && !self.has_start_pages {
             self.threads[number].unknown = Some(Unknown::FirstFault { file });
         }
         state.accessed.insert(first, end);
-        Ok(RecordedAction::Fault { file, page: number_of(first)? })
+        self.mapped.add(file, &state.extents);
+        let page = number_of(first)?;
+        self.threads[number].fault = Some((file, page));
+        Ok(RecordedAction::Fault { file, page })
+    }
+
+    /// A block of a file's data becomes dirty: by a write to a mapped page, unless the last write of the current call explains it.
+    fn mapped_write(&mut self, number: usize, block: u64, time_ns: u64) -> RecordedAction {
+        let thread = &mut self.threads[number];
+        let last_fault = thread.fault.take().filter(|_| block >= self.device_blocks);
+        let Some((file, page)) = self.mapped.page(block).or(last_fault) else {
+            return RecordedAction::None;
+        };
+        let is_written =
+            |(other, first, end): (u32, u64, u64)| other == file && (first..end).contains(&u64::from(page));
+        if thread.written.is_some_and(is_written) {
+            return RecordedAction::None;
+        }
+        self.files.file(file).extents.write(page.into(), u64::from(page) + 1, time_ns);
+        RecordedAction::Write { file, first: page, pages: 1, keeps_first: true, keeps_last: true }
+    }
+
+    /// A thread begins to synchronise a file. The call ends it.
+    fn sync_file(&mut self, number: usize, file: u32) -> RecordedAction {
+        let thread = &mut self.threads[number];
+        let is_in_call = thread.call.is_some();
+        if let Some(former) = thread.synced.replace(file).filter(|_| is_in_call) {
+            let action = RecordedAction::SyncFile { file: former, end: SyncEnd::Flush };
+            thread.steps.push(RecordedStep { computing: Duration::ZERO, action }, 0);
+        }
+        let end = match (is_in_call, self.journal.is_empty()) {
+            (true, _) => SyncEnd::Later,
+            // A thread of the kernel, such as one of io_uring, makes no calls.
+            (false, true) => SyncEnd::Flush,
+            (false, false) => SyncEnd::Commit,
+        };
+        RecordedAction::SyncFile { file, end }
     }
 
     fn write(&mut self, number: usize, step: usize, row: &StepRow) -> Result<RecordedAction, String> {
@@ -469,6 +529,7 @@ impl Loader {
         self.describe(number, file, Calls::written_argument);
         let is_partial = [start_bytes, end_bytes].map(|bytes| !bytes.is_multiple_of(BLOCK_BYTES));
         let thread = &mut self.threads[number];
+        thread.written = Some((file, first, end));
         thread.data_reads.write(Write { step, file, edges });
         // What the trace did not access before, and did not read for the write, the file does not hold.
         let [mut keeps_first, mut keeps_last] = [0, 1].map(|edge| is_partial[edge] && edges[edge].1);
@@ -543,6 +604,7 @@ impl Loader {
         let arguments = arguments.map(Option::unwrap_or_default);
         let thread = &mut self.threads[number];
         thread.read = None;
+        (thread.written, thread.synced) = (None, None);
         thread.data_reads.clear();
         let Some(call) = row.call else { return RecordedAction::None };
         thread.call = Some((call, arguments));
@@ -554,7 +616,7 @@ impl Loader {
             RecordedAction::None
         } else if call == self.calls.sync || call == self.calls.sync_file_system {
             RecordedAction::SyncAll
-        } else if call == self.calls.sync_file || call == self.calls.sync_data {
+        } else if !self.has_file_syncs && self.calls.syncs_file(call) {
             match self.descriptors.file(process, arguments[0]) {
                 Some(file) if self.has_device_writes => {
                     RecordedAction::SyncFile { file, end: SyncEnd::Later }
@@ -570,13 +632,22 @@ impl Loader {
     fn exit_call(&mut self, number: usize, step: usize, row: &StepRow) -> RecordedAction {
         let thread = &mut self.threads[number];
         thread.read = None;
+        thread.written = None;
         thread.data_reads.clear();
+        let synced = thread.synced.take();
         let process = thread.process;
         let (Some((call, arguments)), Some(result)) = (thread.call.take(), row.result) else {
             return RecordedAction::None;
         };
         let commits = !self.journal.is_empty() && thread.has_waited_for_journal(row.time_ns);
-        if self.has_device_writes && (call == self.calls.sync_file || call == self.calls.sync_data) {
+        if self.has_file_syncs {
+            // Metadata that the call changed, such as new places of its data, belong to the commit.
+            match synced {
+                Some(_) if commits => return RecordedAction::Commit,
+                Some(file) => return RecordedAction::SyncFile { file, end: SyncEnd::Flush },
+                None => {}
+            }
+        } else if self.has_device_writes && self.calls.syncs_file(call) {
             // Metadata that the call changed, such as new places of its data, belong to the commit.
             return match self.descriptors.file(process, arguments[0]) {
                 _ if commits => RecordedAction::Commit,
@@ -602,7 +673,7 @@ impl Loader {
                     self.threads[thread].steps.set_action(step, action);
                 }
             }
-        } else {
+        } else if !self.has_file_syncs {
             let descriptor = arguments[self.calls.written_argument(call)];
             let file = self.descriptors.file(process, descriptor);
             if let Some(file) = file.filter(|_| self.descriptors.is_synchronous(process, descriptor)) {

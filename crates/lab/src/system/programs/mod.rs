@@ -13,8 +13,8 @@
 //!   while the steps are read, the places of files, and what the steps around the current ones need.
 //! - A block has one place: the last that the trace knows. A file that was deleted before it was written has none. Places of new
 //!   data are those of the trace, in the order of the writes of the model.
-//! - What a file holds at the start is known from the first access to it: if the process did not wait, all of the file
-//!   is taken to be in memory.
+//! - In a trace that lacks what was in memory at the start, the first access to a file tells: if the process did not wait, all of the
+//!   file is taken to be in memory.
 
 mod allocations;
 #[cfg(test)]
@@ -24,6 +24,8 @@ mod calls;
 mod costs;
 mod data_blocks;
 mod device_reads;
+#[cfg(test)]
+mod durability;
 mod extents;
 mod files;
 mod journal;
@@ -31,6 +33,7 @@ mod known_metadata;
 mod limits;
 mod loader;
 mod lost_pages;
+mod mapped_files;
 mod metadata_reads;
 mod queues;
 mod settings;

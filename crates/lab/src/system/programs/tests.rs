@@ -136,7 +136,13 @@ pub(super) fn step(thread: u32, time_ns: u64, event: StepEvent) -> StepRow {
 }
 
 /// An access to blocks of a file.
-fn access(time_ns: u64, event: StepEvent, inode: u64, offset_bytes: u64, length_bytes: u64) -> StepRow {
+pub(super) fn access(
+    time_ns: u64,
+    event: StepEvent,
+    inode: u64,
+    offset_bytes: u64,
+    length_bytes: u64,
+) -> StepRow {
     StepRow {
         inode: Some(inode),
         offset_bytes: Some(offset_bytes),
@@ -146,7 +152,7 @@ fn access(time_ns: u64, event: StepEvent, inode: u64, offset_bytes: u64, length_
 }
 
 /// Entry and exit of a system call.
-fn call(time_ns: u64, number: u16, arguments: [u64; 3], result: i64) -> [StepRow; 2] {
+pub(super) fn call(time_ns: u64, number: u16, arguments: [u64; 3], result: i64) -> [StepRow; 2] {
     let [argument_0, argument_1, argument_2] = arguments.map(Some);
     let enter = StepRow {
         call: Some(number),
@@ -161,7 +167,7 @@ fn call(time_ns: u64, number: u16, arguments: [u64; 3], result: i64) -> [StepRow
     ]
 }
 
-fn wait_for_data(begin_ns: u64, wait_ns: u64) -> WaitRow {
+pub(super) fn wait_for_data(begin_ns: u64, wait_ns: u64) -> WaitRow {
     WaitRow {
         thread: 10,
         begin_ns,
@@ -194,7 +200,9 @@ fn loaded(
     room_bytes: u64,
 ) -> Loaded {
     let mut metadata = metadata();
-    for event in [StepEvent::DeviceRead, StepEvent::DeviceWrite, StepEvent::JournalChange] {
+    let kinds =
+        [StepEvent::DeviceRead, StepEvent::DeviceWrite, StepEvent::JournalChange, StepEvent::FileSync];
+    for event in kinds {
         if steps.iter().any(|row| row.event == event) {
             metadata.events.by_kind.insert(event.name().to_owned(), 1);
         }
@@ -209,12 +217,16 @@ fn loaded(
     loader.finish(room_bytes).expect("the file can be used")
 }
 
-fn actions(recording: &Recording, thread: usize) -> Vec<RecordedAction> {
+pub(super) fn actions(recording: &Recording, thread: usize) -> Vec<RecordedAction> {
     recording.threads[thread].steps.iter().map(|step| step.action).collect()
 }
 
 /// Actions other than `None` of a single thread.
-fn deeds(waits: &[WaitRow], extents: &[ExtentRow], steps: &[StepRow]) -> (Recording, Vec<RecordedAction>) {
+pub(super) fn deeds(
+    waits: &[WaitRow],
+    extents: &[ExtentRow],
+    steps: &[StepRow],
+) -> (Recording, Vec<RecordedAction>) {
     let recording = load(&[process(10, 1, 0)], waits, extents, steps).0;
     let all = actions(&recording, 0);
     (recording, all.into_iter().filter(|action| *action != RecordedAction::None).collect())
@@ -461,62 +473,6 @@ fn files_that_have_an_inode_one_after_the_other_are_several() {
 }
 
 #[test]
-fn synchronisation_finds_its_file_by_the_descriptor() {
-    let mut steps = Vec::new();
-    let write = |time_ns, inode| access(time_ns, StepEvent::FileWrite, inode, 0, 4096);
-    let mut write_by = |time_ns: u64, number, arguments, inode| {
-        let [enter, exit] = call(time_ns, number, arguments, 1);
-        steps.extend([enter, write(time_ns + 5, inode), exit]);
-    };
-    write_by(100, 1, [3, 0, 0], 50);
-    write_by(200, 40, [4, 3, 0], 51);
-    let mut plain =
-        |time_ns, number, arguments, result| steps.extend(call(time_ns, number, arguments, result));
-    plain(300, 74, [3, 0, 0], 0);
-    plain(400, 75, [4, 0, 0], 0);
-    plain(500, 3, [3, 0, 0], 0);
-    plain(600, 74, [3, 0, 0], 0);
-    plain(700, 162, [0, 0, 0], 0);
-    // Opened with O_DSYNC: each write is a synchronisation.
-    plain(800, 257, [0, 0, OPEN_DSYNC | 1], 3);
-    let [enter, exit] = call(900, 1, [3, 0, 0], 1);
-    steps.extend([enter, write(905, 52), exit]);
-    let (_, deeds) = deeds(&[], &[], &steps);
-    let deeds: Vec<_> =
-        deeds.into_iter().filter(|deed| !matches!(deed, RecordedAction::Write { .. })).collect();
-    let sync = |file| RecordedAction::SyncFile { file, end: SyncEnd::Flush };
-    assert_eq!(deeds, [sync(0), sync(1), RecordedAction::SyncAll, sync(2)]);
-}
-
-#[test]
-fn synchronisation_that_waits_for_the_journal_ends_with_a_commit() {
-    let change =
-        |time_ns| StepRow { length_bytes: Some(3 * 4096), ..step(10, time_ns, StepEvent::JournalChange) };
-    let mut steps = Vec::new();
-    let mut sync = |time_ns, within: Option<StepRow>| {
-        let [enter, exit] = call(time_ns, 74, [3, 0, 0], 0);
-        steps.extend([Some(enter), within, Some(exit)].into_iter().flatten());
-    };
-    sync(200, Some(change(205)));
-    sync(300, None);
-    let [enter, exit] = call(100, 1, [3, 0, 0], 1);
-    let steps =
-        [vec![enter, access(105, StepEvent::FileWrite, 50, 0, 4096), change(106), exit], steps].concat();
-    let wait = WaitRow { cause: WaitCause::Journal, ..wait_for_data(207, 1) };
-    let (recording, made) = deeds(&[wait], &[], &steps);
-    let (change, end) =
-        (RecordedAction::Change { blocks: 3 }, |end| RecordedAction::SyncFile { file: 0, end });
-    let first = [change, end(SyncEnd::Later), change, RecordedAction::Commit];
-    assert_eq!(made[1..], [&first[..], &[end(SyncEnd::Later), end(SyncEnd::Flush)]].concat());
-    let journal: Vec<_> = recording.journal.iter().map(|place| (place.address, place.pages)).collect();
-    assert_eq!(journal, [(1002, 6), (2000, 4), (1000, 2)]);
-    // Without the changes, nothing is known of the transactions.
-    let steps: Vec<StepRow> = steps.into_iter().filter(|row| row.event != StepEvent::JournalChange).collect();
-    let (recording, made) = deeds(&[wait], &[], &steps);
-    assert_eq!((made[1..].to_vec(), recording.journal), (vec![end(SyncEnd::Flush); 2], Vec::new()));
-}
-
-#[test]
 fn metadata_that_a_thread_writes_itself_is_written_by_the_model_too() {
     let transfer = |time_ns, block: u64, event| StepRow {
         offset_bytes: Some(block * 4096),
@@ -559,8 +515,6 @@ fn dirty_buffers_of_file_data_are_no_metadata() {
     let metadata = |dirties, is_present| RecordedAction::Metadata { address: 7, dirties, is_present };
     assert_eq!(deeds[1..], [metadata(false, true), metadata(true, false)]);
 }
-
-const OPEN_DSYNC: u64 = 0o10000;
 
 #[test]
 fn wait_for_a_thread_is_a_dependency_on_its_progress() {

@@ -31,6 +31,12 @@ pub(super) struct Thread {
     pub(super) data_reads: DataReads,
     /// True after a write to a file, until another event than a dirty buffer.
     pub(super) is_writing: bool,
+    /// Part of a file that the current call wrote last: the file, the first block and the block behind the last.
+    pub(super) written: Option<(u32, u64, u64)>,
+    /// Page of a file whose fault is the last step but for buffers.
+    pub(super) fault: Option<(u32, u32)>,
+    /// File that the current call synchronises.
+    pub(super) synced: Option<u32>,
     pub(super) read: Option<OpenRead>,
     pub(super) unknown: Option<Unknown>,
 }
@@ -70,6 +76,9 @@ impl Thread {
             device_reads: DeviceReads::default(),
             data_reads: DataReads::default(),
             is_writing: false,
+            written: None,
+            fault: None,
+            synced: None,
             read: None,
             unknown: None,
         }

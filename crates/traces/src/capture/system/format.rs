@@ -42,6 +42,7 @@ pub(super) enum Point {
     FileWrite,
     Direct,
     FileDelete,
+    FileSync,
     Submit,
     BufferRead,
     BufferWrite,
@@ -154,6 +155,7 @@ pub(super) const TRACEPOINTS: &[Tracepoint] = &[
         &["dev", "ino", "isize", "pos", "count", "ki_flags", "dio_flags", "aio"],
     ),
     row(Point::FileDelete, Task, "ext4", "ext4_evict_inode", &["dev", "ino", "nlink"]),
+    row(Point::FileSync, Task, "ext4", "ext4_sync_file_enter", &["dev", "ino"]),
     row(Point::Submit, Task, "block", "block_bio_queue", &["dev", "sector", "nr_sector", "rwbs"]),
     row(Point::Change, Task, "jbd2", "jbd2_handle_stats", &["dev", "dirtied_blocks"]),
     row(Point::BufferRead, Task, "block", "block_touch_buffer", &["dev", "sector", "size"]),
@@ -291,6 +293,7 @@ impl Decoder {
                 }));
             }
             Point::FileDelete => return Some(fields::file_delete(field(0)? as u32, field(1)?, field(2)?)),
+            Point::FileSync => EventKind::FileSync { device: field(0)? as u32, inode: field(1)? },
             Point::Submit => {
                 let letters = bytes(raw, self.fields[3])?;
                 return Some(fields::submission(field(0)? as u32, letters, field(1)?, field(2)?));
@@ -575,6 +578,9 @@ format:
             ),
             ("ext4_evict_inode", vec![("dev", device()), ("ino", eight(31)), ("nlink", four(1))], {
                 "dev 7,2 ino 31 nlink 1"
+            }),
+            ("ext4_sync_file_enter", vec![("dev", device()), ("ino", eight(31))], {
+                "dev 7,2 ino 31 parent 2 datasync 1 "
             }),
             (
                 "iomap_dio_rw_begin",

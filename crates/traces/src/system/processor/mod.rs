@@ -306,6 +306,11 @@ impl Processor {
                 let fill = |row: &mut StepRow| (row.device, row.inode) = (Some(device), Some(inode));
                 self.step(event.thread, StepEvent::FileDelete, fill, sink);
             }
+            EventKind::FileSync { device, inode } => {
+                self.used(event.thread, device);
+                let fill = |row: &mut StepRow| (row.device, row.inode) = (Some(device), Some(inode));
+                self.step(event.thread, StepEvent::FileSync, fill, sink);
+            }
             EventKind::Submit { device, sector, bytes, writes } => {
                 let TracedDevice { requests, file_system, partition } = self.device;
                 let is_within = partition.is_none_or(|(first, end)| (first..end).contains(&sector));

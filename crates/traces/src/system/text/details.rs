@@ -144,6 +144,7 @@ impl Details {
                 "ext4_da_write_begin" | "ext4_write_begin" => file_write(text),
                 "iomap_dio_rw_begin" => return optional(direct(text)),
                 "ext4_evict_inode" => return optional(evicted(text)),
+                "ext4_sync_file_enter" => file_sync(text),
                 "block_bio_queue" => return optional(submission(text)),
                 "jbd2_handle_stats" => return optional(change(text)),
                 "block_touch_buffer" | "block_dirty_buffer" => buffer(text, name == "block_dirty_buffer"),
@@ -370,6 +371,12 @@ fn direct(text: &[u8]) -> Option<Option<EventKind>> {
 fn evicted(text: &[u8]) -> Option<Option<EventKind>> {
     let (inode, nlink) = (number(after(text, " ino ")?)?, number(after(text, " nlink ")?)?);
     Some(fields::file_delete(device(text.strip_prefix(b"dev ")?)?, inode, nlink))
+}
+
+/// `dev 7,1 ino 13 parent 2 datasync 0`.
+fn file_sync(text: &[u8]) -> Option<EventKind> {
+    let inode = number(after(text, " ino ")?)?;
+    Some(EventKind::FileSync { device: device(text.strip_prefix(b"dev ")?)?, inode })
 }
 
 /// `7,1 RA 1594472 + 16 [cp]`.

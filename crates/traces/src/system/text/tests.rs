@@ -91,6 +91,9 @@ fn fields_are_those_of_the_kernel() {
         }),
         ("ext4_write_begin: dev 7,2 ino 31 pos 4096 len 8192", EventKind::FileWrite(range)),
         ("ext4_evict_inode: dev 7,2 ino 31 nlink 0", EventKind::FileDelete { device: DEVICE, inode: 31 }),
+        ("ext4_sync_file_enter: dev 7,2 ino 31 parent 2 datasync 1 ", {
+            EventKind::FileSync { device: DEVICE, inode: 31 }
+        }),
         (
             "iomap_dio_rw_begin: dev 7:2 ino 0x1f size 0x4000 offset 0x1000 length 0x2000 done_before 0x0 \
              flags DIRECT|WRITE dio_flags DIO_OVERWRITE_ONLY aio 1",
