@@ -253,6 +253,20 @@ pub enum RecordedAction {
         /// Length of the wait.
         time: Duration,
     },
+    /// Waits for that time, and then looks whether a thread has done that many steps, or has ended. If it has, before or after the wait,
+    /// the process goes on with step `end`.
+    Poll {
+        /// Length of the wait. If it is zero, the thread itself ends the wait.
+        time: Duration,
+        /// Number of the thread.
+        thread: u32,
+        /// Number of steps.
+        steps: u32,
+        /// Step behind the last of these waits.
+        end: u32,
+        /// Number of steps to go back otherwise: the last of these waits is repeated. Zero for the others.
+        back: u16,
+    },
 }
 
 /// End of a synchronisation of a file: how its data become durable once they are written.

@@ -144,6 +144,52 @@ fn end_of_a_thread_is_enough_for_those_that_wait_for_it() {
 }
 
 #[test]
+fn sleeps_between_looks_for_a_child_are_as_many_as_the_child_needs() {
+    let poll = |back| {
+        let time = Duration::from_ms(10);
+        RecordedAction::Poll { time, thread: 1, steps: u32::MAX, end: 6, back }
+    };
+    let parent = [
+        (0, RecordedAction::Start { thread: 1 }),
+        (0, poll(0)),
+        (1_000, RecordedAction::None),
+        (0, poll(0)),
+        (1_000, RecordedAction::None),
+        (0, poll(2)),
+        (500, RecordedAction::None),
+    ];
+    // A look follows 10 ms of sleep, and takes 1 ms if the child has not ended.
+    for (child_ms, looks) in [(5, 1), (15, 2), (30, 3), (100, 10)] {
+        let child = thread(&[(child_ms * 1_000, RecordedAction::None)]);
+        let elapsed = run(Vec::new(), vec![thread(&parent), child]).figures.elapsed;
+        assert_eq!(elapsed, Duration::from_us(500 + 1_000 * (10 * looks + looks - 1)), "{child_ms} ms");
+    }
+}
+
+#[test]
+fn timed_wait_ends_when_the_other_thread_has_got_as_far() {
+    let woken = RecordedAction::Poll { time: Duration::ZERO, thread: 1, steps: 1, end: 4, back: 0 };
+    let sleep = RecordedAction::Sleep { time: Duration::from_ms(50) };
+    let waiting = thread(&[
+        (0, woken),
+        (1_000, RecordedAction::None),
+        (0, sleep),
+        (0, sleep),
+        (0, RecordedAction::Await { thread: 1, steps: 1 }),
+        (2_000, RecordedAction::None),
+    ]);
+    for computing_ms in [3, 300] {
+        let other = thread(&[
+            (computing_ms * 1_000, RecordedAction::None),
+            // It needs a step that the timed waits skip.
+            (0, RecordedAction::Await { thread: 0, steps: 3 }),
+        ]);
+        let elapsed = run(Vec::new(), vec![waiting.clone(), other]).figures.elapsed;
+        assert_eq!(elapsed, Duration::from_ms(computing_ms + 2));
+    }
+}
+
+#[test]
 fn timer_keeps_its_time_on_every_device() {
     let steps =
         [(1_000, RecordedAction::Sleep { time: Duration::from_ms(40) }), (1_000, RecordedAction::None)];

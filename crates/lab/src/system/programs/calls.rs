@@ -20,6 +20,8 @@ pub(in crate::system) struct Calls {
     submit: u16,
     take: [u16; 2],
     pub(super) enter_ring: u16,
+    /// wait4: returns a child that has ended, or zero if there is none and the caller does not wait.
+    pub(super) wait_for_child: u16,
     /// Flag of open(2) for transfers past the page cache: `O_DIRECT`.
     pub(super) open_direct: u64,
 }
@@ -52,6 +54,7 @@ impl Calls {
         // io_getevents, io_pgetevents.
         take: [208, 333],
         enter_ring: 426,
+        wait_for_child: 61,
         open_direct: 0o40000,
     };
 
@@ -72,6 +75,7 @@ impl Calls {
         submit: 2,
         take: [4, 292],
         enter_ring: 426,
+        wait_for_child: 260,
         open_direct: 0o40000,
     };
 

@@ -1,5 +1,7 @@
 //! The pass over the tables of a trace.
 
+mod waits;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -21,6 +23,7 @@ use super::known_metadata::KnownMetadata;
 use super::limits::{REQUEST_BLOCKS_MAX, TRANSFER_MAX, number_of};
 use super::lost_pages::{Lost, Write};
 use super::mapped_files::MappedFiles;
+use super::polls::EndedChildren;
 use super::queues::Queues;
 use super::steps::PartFile;
 use super::thread::{OpenRead, Thread, Unknown};
@@ -60,6 +63,7 @@ pub(super) struct Loader {
     /// Thread, and pages that had left memory.
     lost: Vec<(usize, Lost)>,
     kept: KeptWaits,
+    ended_children: EndedChildren,
     queues: Queues,
     /// Files that were opened for transfers past the page cache, and transfers of that kind.
     direct_opens: u64,
@@ -125,6 +129,7 @@ impl Loader {
             metadata: KnownMetadata::default(),
             lost: Vec::new(),
             kept: KeptWaits::default(),
+            ended_children: EndedChildren::default(),
             queues: Queues::default(),
             direct_opens: 0,
             direct_transfers: 0,
@@ -282,6 +287,10 @@ impl Loader {
         if row.event != StepEvent::DeviceRead {
             self.threads[number].data_reads.pass();
         }
+        let is_call = matches!(row.event, StepEvent::CallEnter | StepEvent::CallExit | StepEvent::Wait);
+        if here || !is_call && row.device.is_none() {
+            self.threads[number].polls.end();
+        }
         let action = match row.event {
             StepEvent::FileRead if here => self.read(number, step, row, has_waited)?,
             StepEvent::FileFault if here => self.fault(number, row)?,
@@ -325,7 +334,8 @@ impl Loader {
             },
             StepEvent::CallEnter => self.enter_call(number, row),
             StepEvent::CallExit => self.exit_call(number, step, row),
-            StepEvent::Wait => self.explicit_wait(number, row),
+            StepEvent::Wait => self.explicit_wait(number, step, row),
+            StepEvent::Exit => self.exit(number),
             _ => RecordedAction::None,
         };
         self.push(number, row, end_ns, action);
@@ -655,7 +665,9 @@ impl Loader {
                 None => RecordedAction::None,
             };
         }
-        if call == self.calls.close {
+        if call == self.calls.wait_for_child {
+            self.find_child(number, result);
+        } else if call == self.calls.close {
             self.descriptors.close(process, arguments[0]);
         } else if call == self.calls.open_at {
             if let Ok(descriptor) = u64::try_from(result) {
@@ -684,24 +696,6 @@ impl Loader {
         RecordedAction::None
     }
 
-    fn explicit_wait(&mut self, number: usize, row: &StepRow) -> RecordedAction {
-        let wait_ns = row.wait_ns.unwrap_or(0);
-        let other = row.other_thread.and_then(|other| self.numbers.get(&other)).copied();
-        match (row.cause, other) {
-            (Some(WaitCause::Process), Some(on)) if on != number => {
-                self.threads[number].has_dependencies = true;
-                RecordedAction::Await { thread: on as u32, steps: 0 }
-            }
-            (cause, _) => {
-                if cause != Some(WaitCause::Timer) {
-                    self.kept.waits += 1;
-                    self.kept.wait_ns = self.kept.wait_ns.saturating_add(wait_ns);
-                }
-                RecordedAction::Sleep { time: Duration::from_ns(wait_ns) }
-            }
-        }
-    }
-
     /// The programs. If the files that were accessed take at most `room_bytes`, nothing left memory for want of room. The error says what is
     /// wrong.
     pub(super) fn finish(mut self, room_bytes: u64) -> Result<Loaded, String> {
@@ -718,6 +712,8 @@ impl Loader {
         for number in 0..self.threads.len() {
             if self.threads[number].has_dependencies {
                 self.decide_dependencies(number);
+                let thread = &mut self.threads[number];
+                thread.polls.decide(&mut thread.steps);
             }
         }
         let had_room = self.files.accessed_blocks().saturating_mul(BLOCK_BYTES) <= room_bytes;
@@ -749,18 +745,6 @@ impl Loader {
             unused_direct_opens: if self.direct_transfers == 0 { self.direct_opens } else { 0 },
             lost_pages: lost.iter().map(|(_, lost)| lost.pages()).sum(),
         })
-    }
-
-    /// Decides how many steps of another thread each wait of a thread needs: those that had ended when the wait did.
-    fn decide_dependencies(&mut self, number: usize) {
-        for part in 0..self.threads[number].steps.parts() {
-            for (step, taken, end_ns) in self.threads[number].steps.part(part) {
-                let RecordedAction::Await { thread, .. } = taken.action else { continue };
-                let steps = self.threads[thread as usize].steps.ended_by(end_ns) as u32;
-                let action = RecordedAction::Await { thread, steps };
-                self.threads[number].steps.set_action(step, action);
-            }
-        }
     }
 }
 

@@ -35,6 +35,7 @@ mod loader;
 mod lost_pages;
 mod mapped_files;
 mod metadata_reads;
+mod polls;
 mod queues;
 mod settings;
 mod step_code;

@@ -1,7 +1,7 @@
 //! Code of a step in a file: four numbers of 64 bits.
 //!
 //! ```text
-//! computing time │ kind, flags, first number of 32 bits │ two numbers of 32 bits │ a number of 64 bits
+//! computing time │ kind, flags, a number of 16 bits, first one of 32 bits │ two numbers of 32 bits │ a number of 64 bits
 //! ```
 
 use std::num::NonZeroU32;
@@ -21,17 +21,19 @@ struct Code {
     kind: u8,
     /// Two truth values.
     flags: [bool; 2],
+    tiny: u16,
     small: [u32; 3],
     large: u64,
 }
 
 /// The code of a step.
 pub(super) fn encode(step: &RecordedStep) -> [u8; STEP_BYTES] {
-    let Code { kind, flags, small, large } = code(step.action);
+    let Code { kind, flags, tiny, small, large } = code(step.action);
     let mut bytes = [0; STEP_BYTES];
     bytes[..COMPUTING_BYTES].copy_from_slice(&step.computing.as_ns().to_le_bytes());
     bytes[8] = kind;
     bytes[9] = u8::from(flags[0]) | u8::from(flags[1]) << 1;
+    bytes[10..12].copy_from_slice(&tiny.to_le_bytes());
     for (number, place) in small.iter().zip([12, 16, 20]) {
         bytes[place..place + 4].copy_from_slice(&number.to_le_bytes());
     }
@@ -53,7 +55,8 @@ pub(super) fn decode(bytes: &[u8; STEP_BYTES]) -> RecordedStep {
         u32::from_le_bytes(number)
     });
     let flags = [bytes[9] & 1 != 0, bytes[9] & 2 != 0];
-    let action = action(Code { kind: bytes[8], flags, small, large: large(24) });
+    let tiny = u16::from_le_bytes([bytes[10], bytes[11]]);
+    let action = action(Code { kind: bytes[8], flags, tiny, small, large: large(24) });
     RecordedStep { computing: Duration::from_ns(large(0)), action }
 }
 
@@ -90,11 +93,14 @@ fn code(action: RecordedAction) -> Code {
         RecordedAction::Await { thread, steps } => of(17, [thread, steps, 0]),
         RecordedAction::Sleep { time } => Code { large: time.as_ns(), ..of(18, [0; 3]) },
         RecordedAction::LookUp { address } => Code { large: address, ..of(19, [0; 3]) },
+        RecordedAction::Poll { time, thread, steps, end, back } => {
+            Code { large: time.as_ns(), tiny: back, ..of(20, [thread, steps, end]) }
+        }
     }
 }
 
 fn action(code: Code) -> RecordedAction {
-    let Code { kind, flags, small: [a, b, c], large } = code;
+    let Code { kind, flags, tiny, small: [a, b, c], large } = code;
     match kind {
         0 => RecordedAction::None,
         1 => RecordedAction::Read { file: a, first: b, pages: c, requested: large as u32 },
@@ -124,6 +130,9 @@ fn action(code: Code) -> RecordedAction {
         17 => RecordedAction::Await { thread: a, steps: b },
         18 => RecordedAction::Sleep { time: Duration::from_ns(large) },
         19 => RecordedAction::LookUp { address: large },
+        20 => {
+            RecordedAction::Poll { time: Duration::from_ns(large), thread: a, steps: b, end: c, back: tiny }
+        }
         other => unreachable!("no action has the code {other}"),
     }
 }
@@ -165,6 +174,13 @@ mod tests {
             RecordedAction::Start { thread: 16 },
             RecordedAction::Await { thread: 17, steps: 18 },
             RecordedAction::Sleep { time: Duration::from_ns(large) },
+            RecordedAction::Poll {
+                time: Duration::from_ns(large),
+                thread: 25,
+                steps: u32::MAX,
+                end: 26,
+                back: u16::MAX,
+            },
         ];
         actions.extend(ENDS.map(|end| RecordedAction::SyncFile { file: 19, end }));
         for first in [false, true] {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::device_reads::DeviceReads;
 use super::lost_pages::DataReads;
 use super::metadata_reads::Lookups;
+use super::polls::Polls;
 use super::steps::{PartFile, Steps};
 
 /// A thread, while its steps are read.
@@ -37,6 +38,7 @@ pub(super) struct Thread {
     pub(super) fault: Option<(u32, u32)>,
     /// File that the current call synchronises.
     pub(super) synced: Option<u32>,
+    pub(super) polls: Polls,
     pub(super) read: Option<OpenRead>,
     pub(super) unknown: Option<Unknown>,
 }
@@ -79,6 +81,7 @@ impl Thread {
             written: None,
             fault: None,
             synced: None,
+            polls: Polls::default(),
             read: None,
             unknown: None,
         }

@@ -93,6 +93,12 @@ struct Progress {
     window: StepWindow,
 }
 
+impl Progress {
+    fn has_done(&self, steps: u32) -> bool {
+        self.has_ended || self.done >= steps
+    }
+}
+
 /// State of a host that runs Linux.
 #[derive(Debug, Clone)]
 pub(super) struct Linux {

@@ -1,5 +1,7 @@
 //! Processes that do the steps of a recording.
 
+use seeklab_core::Duration;
+
 use super::direct::Part;
 use super::read::Access;
 use super::write::FLUSHED;
@@ -130,12 +132,15 @@ impl Host {
             }
             RecordedAction::Await { thread, steps } => {
                 let progress = &mut self.linux_mut().progress[thread as usize];
-                if progress.has_ended || progress.done >= steps {
+                if progress.has_done(steps) {
                     Next::Continue
                 } else {
                     progress.waiting.push((steps, pid));
                     Next::Wait(Wait::Process)
                 }
+            }
+            RecordedAction::Poll { time, thread, steps, end, back } => {
+                self.poll(pid, (thread, steps), time, (end, back), &mut position)
             }
             RecordedAction::Sleep { time } => {
                 if position == 0 && !time.is_zero() {
@@ -157,6 +162,35 @@ impl Host {
         next
     }
 
+    /// Waits until a thread has done that many steps: at the ends of a time, or at once if it is zero. The process then goes on with step
+    /// `end`, and with one that lies `back` steps back meanwhile.
+    fn poll(
+        &mut self,
+        pid: u32,
+        (thread, steps): (u32, u32),
+        time: Duration,
+        (end, back): (u32, u16),
+        position: &mut u64,
+    ) -> Next {
+        if self.linux_mut().progress[thread as usize].has_done(steps) {
+            self.processes[pid as usize].next = end;
+            return Next::Continue;
+        }
+        if time.is_zero() {
+            // Who waits for a step of this thread up to the end need not wait for the other thread.
+            self.pass(self.processes[pid as usize].definition, end);
+            self.linux_mut().progress[thread as usize].waiting.push((steps, pid));
+            return Next::Wait(Wait::Process);
+        }
+        if *position == 0 {
+            *position = 1;
+            self.set_timer(time, pid);
+            return Next::Wait(Wait::Time);
+        }
+        self.processes[pid as usize].next -= u32::from(back);
+        Next::Continue
+    }
+
     fn again(&mut self, pid: u32, state: Recorded) -> Next {
         self.processes[pid as usize].activity = Activity::Recorded(state);
         Next::Continue
@@ -165,7 +199,8 @@ impl Host {
     /// A thread has done that many steps: threads that waited for them go on.
     fn pass(&mut self, thread: u32, done: u32) {
         let progress = &mut self.linux_mut().progress[thread as usize];
-        progress.done = done;
+        // A thread that repeats steps has done them.
+        progress.done = progress.done.max(done);
         loop {
             let waiting = &mut self.linux_mut().progress[thread as usize].waiting;
             let Some(index) = waiting.iter().position(|(steps, _)| *steps <= done) else { return };
