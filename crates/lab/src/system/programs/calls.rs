@@ -93,6 +93,16 @@ impl Calls {
         self.reads.contains(&call) || self.moves(call)
     }
 
+    /// read(2).
+    pub(super) const fn read(&self) -> u16 {
+        self.reads[0]
+    }
+
+    /// pread64(2), whose fourth argument is the place.
+    pub(super) const fn read_at(&self) -> u16 {
+        self.reads[1]
+    }
+
     /// Returns true if the call writes a file that one of its arguments names.
     pub(in crate::system) fn writes(&self, call: u16) -> bool {
         self.writes.contains(&call) || self.moves(call)

@@ -292,7 +292,7 @@ impl Loader {
             self.threads[number].polls.end();
         }
         let action = match row.event {
-            StepEvent::FileRead if here => self.read(number, step, row, has_waited)?,
+            StepEvent::FileRead if here => self.read(number, row, has_waited)?,
             StepEvent::FileFault if here => self.fault(number, row)?,
             StepEvent::FileWrite if here => self.write(number, step, row)?,
             StepEvent::DirectRead | StepEvent::DirectWrite if here => self.direct(number, row)?,
@@ -435,23 +435,18 @@ impl Loader {
         }
     }
 
-    fn read(
-        &mut self,
-        number: usize,
-        step: usize,
-        row: &StepRow,
-        has_waited: bool,
-    ) -> Result<RecordedAction, String> {
+    fn read(&mut self, number: usize, row: &StepRow, has_waited: bool) -> Result<RecordedAction, String> {
         let (file, first, end) = self.range(row)?;
+        let head = self.head(number, first, end);
         let state = self.files.file(file);
         state.end = state.end.max(end);
         if !std::mem::replace(&mut state.is_accessed, true) {
             state.is_cached = !has_waited && !self.has_start_pages;
         }
         let run = |page| state.accessed.run(page);
-        let lost = self.threads[number].data_reads.lost_by_read((file, first, end), &state.extents, run);
+        let lost = self.threads[number].data_reads.lost_by_read((file, head, end), &state.extents, run);
         self.lost.extend(lost.into_iter().map(|lost| (number, lost)));
-        state.accessed.insert(first, end);
+        state.accessed.insert(head, end);
         if let Some(descriptor) = self.describe(number, file, Calls::read_argument)
             && self.descriptors.take_sequential(self.threads[number].process, descriptor)
         {
@@ -459,6 +454,12 @@ impl Loader {
             thread.steps.set_action(thread.call_step, RecordedAction::Sequential { file });
         }
         let thread = &mut self.threads[number];
+        if head < first {
+            let (pages, requested) = (number_of(first - head)?, number_of(end - head)?);
+            let action = RecordedAction::Read { file, first: number_of(head)?, pages, requested };
+            thread.steps.push(RecordedStep { computing: Duration::ZERO, action }, 0);
+        }
+        let step = thread.steps.len();
         // The kernel takes some pages at a time, and records the rest of the request again.
         if let Some(open) = thread.read
             && (open.file, open.end) == (file, end)
@@ -477,6 +478,24 @@ impl Loader {
         thread.read = Some(OpenRead { file, step, first, end });
         let pages = number_of(end - first)?;
         Ok(RecordedAction::Read { file, first: number_of(first)?, pages, requested: pages })
+    }
+
+    /// The first page of what a look-up of a call reads. The kernel does not record a look-up that ends before a page which is still
+    /// being read (`filemap_get_pages` in `mm/filemap.c`): the first recorded one of a call then begins behind the first page.
+    fn head(&self, number: usize, first: u64, end: u64) -> u64 {
+        let thread = &self.threads[number];
+        let Some((call, arguments)) = thread.call.filter(|_| thread.read.is_none()) else { return first };
+        let length = arguments[2];
+        let head = if call == self.calls.read() {
+            // The request ends within the last page.
+            (end * BLOCK_BYTES).checked_sub(length).map(|start| start / BLOCK_BYTES)
+        } else if call == self.calls.read_at() {
+            let request_end = arguments[3].saturating_add(length).div_ceil(BLOCK_BYTES);
+            (request_end == end).then_some(arguments[3] / BLOCK_BYTES)
+        } else {
+            None
+        };
+        head.map_or(first, |head| head.min(first))
     }
 
     fn fault(&mut self, number: usize, row: &StepRow) -> Result<RecordedAction, String> {

@@ -244,6 +244,27 @@ fn look_ups_of_one_request_are_one_read() {
 }
 
 #[test]
+fn pages_before_the_first_recorded_look_up_of_a_read_are_read_too() {
+    // 80 KiB are read, and the look-up of the first 64 KiB was not recorded, for the folio behind them was being read.
+    let read = |number, place: u64| {
+        let [enter, exit] = call(100, number, [3, 0, 20 * 4096], 20 * 4096);
+        let look_up = access(105, StepEvent::FileRead, 77, 16 * 4096, 4 * 4096);
+        let steps = [StepRow { argument_3: Some(place), ..enter }, look_up, exit];
+        deeds(&[], &[], &steps).1
+    };
+    let part = |first, pages, requested| RecordedAction::Read { file: 0, first, pages, requested };
+    assert_eq!(read(0, 0), [part(0, 16, 20), part(16, 4, 4)]);
+    assert_eq!(read(17, 0), [part(0, 16, 20), part(16, 4, 4)]);
+    // A place that is another than that of the look-up, and a call whose length is not an argument, say nothing.
+    assert_eq!(read(17, 8192), [part(16, 4, 4)]);
+    assert_eq!(read(19, 0), [part(16, 4, 4)]);
+    // A whole request has no part before it, wherever it begins within a page.
+    let [enter, exit] = call(100, 0, [3, 0, 4096], 4096);
+    let steps = [enter, access(105, StepEvent::FileRead, 77, 4096, 8192), exit];
+    assert_eq!(deeds(&[], &[], &steps).1, [part(1, 2, 2)]);
+}
+
+#[test]
 fn file_whose_first_access_does_not_wait_is_in_memory() {
     let steps = [
         access(20, StepEvent::FileRead, 1, 0, 4096),
