@@ -12,7 +12,7 @@
 
 use super::Host;
 use super::list::{List, NONE};
-use super::process::{Activity, Level, Next, State, Wait};
+use super::process::{Activity, Next, Process, State, Wait};
 use super::program::Instruction;
 
 /// A lock.
@@ -159,15 +159,18 @@ impl Host {
         }
     }
 
-    /// Returns true if every process that exists waits for another one, so that none will go on.
+    /// Returns true if every process that exists waits for another one, or looks again and again for another one, so that none will go
+    /// on.
     pub(super) fn is_deadlocked(&self) -> bool {
-        let has_event = !self.timers.is_empty() || !self.requests.is_empty();
-        if self.alive == 0 || has_event || self.cpus.iter().any(|cpu| cpu.due.is_some()) {
+        if self.alive == 0 || !self.requests.is_empty() || self.cpus.iter().any(|cpu| cpu.due.is_some()) {
             return false;
         }
+        let repeats = |process: &&Process| self.repeats_a_poll(process);
+        let polling = self.processes.iter().filter(repeats).count();
         let is_waiting =
             |state| matches!(state, State::Waiting(Wait::Process | Wait::Children) | State::Ended);
-        let mut of_programs = self.processes.iter().filter(|process| process.level != Level::System);
-        of_programs.all(|process| is_waiting(process.state))
+        let mut of_programs = self.processes.iter().filter(|process| !process.is_system);
+        self.timers.len() == polling
+            && of_programs.all(|process| is_waiting(process.state) || repeats(&process))
     }
 }

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use seeklab_core::{Duration, Instant, Operation, Seed};
+use seeklab_core::{Duration, Instant, Limits, Operation, Seed, simulate};
 use seeklab_workloads::AddressSpace;
 use seeklab_workloads::host::{
     CachedPages, Host, HostSettings, PART_STEPS, RecordedAction, RecordedAllocation, RecordedExtent,
@@ -164,6 +164,19 @@ fn sleeps_between_looks_for_a_child_are_as_many_as_the_child_needs() {
         let elapsed = run(Vec::new(), vec![thread(&parent), child]).figures.elapsed;
         assert_eq!(elapsed, Duration::from_us(500 + 1_000 * (10 * looks + looks - 1)), "{child_ms} ms");
     }
+}
+
+#[test]
+fn run_ends_if_a_process_polls_one_that_never_ends() {
+    let time = Duration::from_ms(10);
+    let poll = RecordedAction::Poll { time, thread: 1, steps: u32::MAX, end: 2, back: 1 };
+    let parent = thread(&[(0, RecordedAction::Start { thread: 1 }), (0, poll), (500, RecordedAction::None)]);
+    let child =
+        thread(&[(7_000, RecordedAction::Await { thread: 0, steps: 9 }), (1_000, RecordedAction::None)]);
+    let mut host = host_of(Vec::new(), vec![parent, child]);
+    let mut server = Server::new(Service::Constant(SERVICE));
+    simulate(&mut host, &mut server, Limits::default(), |_| ()).expect("there is no request");
+    assert!(!host.figures().is_finished);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::direct::Part;
 use super::read::Access;
 use super::write::FLUSHED;
 use super::{Host, METADATA};
-use crate::host::process::{Activity, Next, Recorded, Wait};
+use crate::host::process::{Activity, Next, Process, Recorded, State, Wait};
 use crate::host::profile::scaled;
 use crate::host::recorded::{RecordedAction, SyncEnd};
 use crate::host::recorded_steps::StepWindow;
@@ -189,6 +189,18 @@ impl Host {
         }
         self.processes[pid as usize].next -= u32::from(back);
         Next::Continue
+    }
+
+    /// Returns true if a process sleeps before it looks again whether a thread has got as far, and that thread has not.
+    pub(in crate::host) fn repeats_a_poll(&self, process: &Process) -> bool {
+        let Activity::Recorded(Recorded {
+            action: RecordedAction::Poll { thread, steps, back: 1.., .. },
+            ..
+        }) = process.activity
+        else {
+            return false;
+        };
+        process.state == State::Waiting(Wait::Time) && !self.linux().progress[thread as usize].has_done(steps)
     }
 
     fn again(&mut self, pid: u32, state: Recorded) -> Next {
