@@ -4,7 +4,7 @@
 //! wait4(child, WNOHANG) = 0, sleep, wait4(…) = 0, sleep, wait4(…) = child     sleeps until the child has ended
 //! poll(…, timeout) = 0, …, poll(…, timeout) = 0, poll(…, timeout) = 1         timed waits until another thread writes
 //! ```
-//! How many there are is an effect: a child that needs less time on another device is waited for less often.
+//! Their number is an effect: a child that needs less time on another device is waited for less often.
 
 use std::collections::BTreeMap;
 
@@ -21,8 +21,8 @@ const SLEEP_MIN_NS: u64 = 1000;
 pub(super) struct Polls {
     /// Step of each wait.
     sleeps: Vec<usize>,
-    /// Call of the waits, if it is one and the same.
-    call: Option<u16>,
+    /// Call of the waits with its first argument, if they are the same.
+    call: Option<(u16, u64)>,
     /// Looks for an ended child without success.
     looks: usize,
     /// Steps of a first timed wait, and of the wait for another thread that followed.
@@ -37,7 +37,7 @@ impl Polls {
     }
 
     /// The thread waits for a time, within a call.
-    pub(super) fn sleep(&mut self, step: usize, call: Option<u16>, wait_ns: u64) {
+    pub(super) fn sleep(&mut self, step: usize, call: Option<(u16, u64)>, wait_ns: u64) {
         if wait_ns < SLEEP_MIN_NS {
             return self.end();
         }
@@ -73,8 +73,8 @@ impl Polls {
         self.end();
     }
 
-    /// The thread waits for another one, within a call: it could have ended the timed waits of the same call before.
-    pub(super) fn wake(&mut self, step: usize, call: Option<u16>) {
+    /// The thread waits for another one, within a call: that one could have ended the timed waits of the same call for the same object before.
+    pub(super) fn wake(&mut self, step: usize, call: Option<(u16, u64)>) {
         if let Some(first) = self.sleeps.first().filter(|_| call.is_some() && self.call == call) {
             self.woken.push((*first, step));
         }
@@ -194,5 +194,9 @@ mod tests {
         let poll = RecordedAction::Poll { time: Duration::ZERO, thread: 1, steps: 1, end: 7, back: 0 };
         assert_eq!(waits(&rows(POLL)), [(1, poll), (4, SLEEP)]);
         assert_eq!(waits(&rows(NANOSLEEP)), [(1, SLEEP), (4, SLEEP)]);
+        // The same call for another object, such as a lock, is another wait.
+        let mut of_another = rows(POLL);
+        of_another[3][0].argument_0 = Some(9);
+        assert_eq!(waits(&of_another), [(1, SLEEP), (4, SLEEP)]);
     }
 }

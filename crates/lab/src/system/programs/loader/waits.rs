@@ -38,13 +38,17 @@ impl Loader {
             (Some(WaitCause::Process), Some(on)) if on != number => {
                 let thread = &mut self.threads[number];
                 thread.has_dependencies = true;
-                thread.polls.wake(step, thread.call.map(|(call, _)| call));
+                thread.polls.wake(step, thread.call.map(|(call, arguments)| (call, arguments[0])));
                 RecordedAction::Await { thread: on as u32, steps: 0 }
             }
             (cause, _) => {
                 let thread = &mut self.threads[number];
                 if cause == Some(WaitCause::Timer) {
-                    thread.polls.sleep(step, thread.call.map(|(call, _)| call), wait_ns);
+                    thread.polls.sleep(
+                        step,
+                        thread.call.map(|(call, arguments)| (call, arguments[0])),
+                        wait_ns,
+                    );
                 } else {
                     thread.polls.end();
                     self.kept.waits += 1;
