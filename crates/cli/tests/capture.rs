@@ -451,38 +451,53 @@ fn long_requests(trace: &Path, blocks: u64) -> Vec<(String, u64, u64)> {
     requests
 }
 
-#[test]
-#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
-fn transfers_past_the_page_cache_are_predicted_with_their_places() {
-    let Some(file_system) = FileSystem::new("ext2") else { return };
-    let source = file_system.folder.path().join("a");
-    std::fs::write(&source, vec![7; 1 << 20]).unwrap();
+/// Requests that are longer than 16 blocks.
+struct Predicted {
+    measured: Vec<(String, u64, u64)>,
+    predicted: Vec<(String, u64, u64)>,
+    /// The document of the recording.
+    result: serde_json::Value,
+}
+
+/// Records a shell's commands on a cold ext2 whose file `a` has 1 MiB, and predicts them. `FOLDER` in the commands is the place of the
+/// file system.
+fn predicted(commands: &str) -> Option<Predicted> {
+    let file_system = FileSystem::new("ext2")?;
+    std::fs::write(file_system.folder.path().join("a"), vec![7; 1 << 20]).unwrap();
     file_system.cool();
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let (device, trace) = (file_system.device.path.to_str().unwrap(), path("direct.sys"));
-    // The same is read twice, so a page cache would hide half of it. Half of what was read is written over.
-    let a = source.display();
-    let read = format!("dd if={a} of=/dev/null bs=64k iflag=direct status=none");
-    let write = format!("dd if=/dev/zero of={a} bs=64k count=8 seek=4 oflag=direct conv=notrunc status=none");
-    let commands = format!("{read} && {read} && {write}");
+    let (device, trace) = (file_system.device.path.to_str().unwrap(), path("t.sys"));
+    let commands = commands.replace("FOLDER", file_system.folder.path().to_str().unwrap());
     let output =
-        seeklab(&["capture", "--system", device, "-o", &trace, "--json", "--", "sh", "-c", &commands]);
+        seeklab(&["capture", "--system", device, "-o", &trace, "--json", "--", "sh", "-ec", &commands]);
     let result = document(&output);
     assert!(output.status.success(), "{result}: {}", String::from_utf8_lossy(&output.stderr));
-    // Other programs of the machine may make some, too.
-    assert!(result["trace"]["events_by_kind"]["direct"].as_u64() >= Some(16 + 16 + 8), "{result}");
-    let waits = &result["trace"]["task"]["waits"];
-    assert!(waits["data_read_s"].as_f64() > Some(0.0), "{waits}");
     let (measured, predicted) = (path("measured.csv"), path("predicted.csv"));
     let requests = format!("{trace}/requests.parquet");
     assert!(seeklab(&["trace", "convert", &requests, &measured]).status.success());
     let simulated = seeklab(&["simulate", "cheetah-36es", "--workload", &trace, "--out", &predicted]);
     assert!(simulated.status.success(), "{}", String::from_utf8_lossy(&simulated.stderr));
-    // Metadata of some blocks that follow each other may be written, too.
-    let (measured, predicted) = (long_requests(measured.as_ref(), 16), long_requests(predicted.as_ref(), 16));
-    // ext2 reads the addresses of the blocks behind the twelfth when they are first needed, and cuts the transfer there. The
-    // model knows all addresses.
+    let [measured, predicted] = [measured, predicted].map(|trace| long_requests(trace.as_ref(), 16));
+    Some(Predicted { measured, predicted, result })
+}
+
+#[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
+fn transfers_past_the_page_cache_are_predicted_with_their_places() {
+    // The same is read twice, so a page cache would hide half of it. Half of what was read is written over.
+    let read = "dd if=FOLDER/a of=/dev/null bs=64k iflag=direct status=none";
+    let write = "dd if=/dev/zero of=FOLDER/a bs=64k count=8 seek=4 oflag=direct conv=notrunc status=none";
+    let Some(Predicted { measured, predicted, result }) = predicted(&format!("{read}; {read}; {write}"))
+    else {
+        return;
+    };
+    // Other programs of the machine may make some, too.
+    assert!(result["trace"]["events_by_kind"]["direct"].as_u64() >= Some(16 + 16 + 8), "{result}");
+    let waits = &result["trace"]["task"]["waits"];
+    assert!(waits["data_read_s"].as_f64() > Some(0.0), "{waits}");
+    // Metadata of some blocks that follow each other may be written, too. ext2 reads the addresses of the blocks behind the
+    // twelfth when they are first needed, and cuts the transfer there. The model knows all addresses.
     assert!(measured.len() >= 40 && predicted.len() == 40, "{measured:?}, {predicted:?}");
     let pages = |requests: &[(String, u64, u64)]| {
         let of = |(op, lbn, blocks): &(String, u64, u64)| {
@@ -498,41 +513,29 @@ fn transfers_past_the_page_cache_are_predicted_with_their_places() {
 #[test]
 #[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
 fn writes_by_copied_descriptors_and_mapped_pages_are_predicted_with_their_places() {
-    let Some(file_system) = FileSystem::new("ext2") else { return };
-    let source = file_system.folder.path().join("a");
-    std::fs::write(&source, vec![7; 1 << 20]).unwrap();
-    file_system.cool();
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let (device, trace) = (file_system.device.path.to_str().unwrap(), path("durable.sys"));
     // dd opens with O_DSYNC, copies the descriptor to 1 and closes the first one.
-    let (a, b) = (source.display(), file_system.folder.path().join("b"));
-    let write = format!("dd if=/dev/zero of={} bs=64k count=8 oflag=dsync status=none", b.display());
-    // Three times, four pages of a mapped file change.
-    let change = "import mmap\nwith open('FILE', 'r+b') as file:\n    pages = mmap.mmap(file.fileno(), 0)\n    \
-                  for part in (3, 8, 13):\n        for page in range(4): pages[part * 65536 + page * 4096] = 1\n    \
-                  pages.flush()";
-    let script = path("change.py");
-    std::fs::write(&script, change.replace("FILE", &a.to_string())).unwrap();
-    let commands = format!("{write} && python3 {script}");
-    let output =
-        seeklab(&["capture", "--system", device, "-o", &trace, "--json", "--", "sh", "-ec", &commands]);
-    let result = document(&output);
-    assert!(output.status.success(), "{result}: {}", String::from_utf8_lossy(&output.stderr));
+    let write = "dd if=/dev/zero of=FOLDER/b bs=64k count=8 oflag=dsync status=none";
+    // In three parts of a mapped file, four pages change.
+    let change = "python3 -c \"
+import mmap
+with open('FOLDER/a', 'r+b') as file:
+    pages = mmap.mmap(file.fileno(), 0)
+    for part in (3, 8, 13):
+        for page in range(4): pages[part * 65536 + page * 4096] = 1
+    pages.flush()\"";
+    let Some(Predicted { mut measured, mut predicted, result }) = predicted(&format!("{write}; {change}"))
+    else {
+        return;
+    };
     // Eight writes, and the flush of the mapped pages.
     assert!(result["trace"]["events_by_kind"]["file_sync"].as_u64() >= Some(9), "{result}");
-    let (measured, predicted) = (path("measured.csv"), path("predicted.csv"));
-    assert!(seeklab(&["trace", "convert", &format!("{trace}/requests.parquet"), &measured]).status.success());
-    let simulated = seeklab(&["simulate", "cheetah-36es", "--workload", &trace, "--out", &predicted]);
-    assert!(simulated.status.success(), "{}", String::from_utf8_lossy(&simulated.stderr));
-    let writes = |trace: &str| {
-        let mut requests = long_requests(trace.as_ref(), 16);
-        // Before the first data lies the metadata of the file system.
+    // Before the first data lies the metadata of the file system.
+    for requests in [&mut measured, &mut predicted] {
         requests.retain(|(op, lbn, _)| op == "write" && *lbn >= 1024);
-        requests
-    };
-    let (measured, predicted) = (writes(&measured), writes(&predicted));
-    assert_eq!(predicted.iter().filter(|(.., blocks)| *blocks == 32).count(), 3, "{predicted:?}");
+    }
+    let lengths: Vec<u64> = predicted.iter().map(|(.., blocks)| *blocks).collect();
+    let of = |length| lengths.iter().filter(|blocks| **blocks == length).count();
+    assert_eq!((of(128), of(32)), (8, 3), "{predicted:?}");
     assert_eq!(predicted, measured);
 }
 
