@@ -485,7 +485,7 @@ impl Loader {
     fn head(&self, number: usize, first: u64, end: u64) -> u64 {
         let thread = &self.threads[number];
         let Some((call, arguments)) = thread.call.filter(|_| thread.read.is_none()) else { return first };
-        let length = arguments[2];
+        let length = arguments[2].min(TRANSFER_MAX - BLOCK_BYTES);
         let head = if call == self.calls.read() {
             // The request ends within the last page.
             (end * BLOCK_BYTES).checked_sub(length).map(|start| start / BLOCK_BYTES)

@@ -258,6 +258,11 @@ fn pages_before_the_first_recorded_look_up_of_a_read_are_read_too() {
     // A place that is another than that of the look-up, and a call whose length is not an argument, say nothing.
     assert_eq!(read(17, 8192), [part(16, 4, 4)]);
     assert_eq!(read(19, 0), [part(16, 4, 4)]);
+    // A call takes at most 2 GiB and a page less, whatever it requests.
+    let [enter, exit] = call(100, 0, [3, 0, 1 << 40], 4096);
+    let steps = [enter, access(105, StepEvent::FileRead, 77, 4096, (1 << 31) - 4096), exit];
+    let pages = (1 << 19) - 1;
+    assert_eq!(deeds(&[], &[], &steps).1, [part(1, pages, pages)]);
     // A whole request has no part before it, wherever it begins within a page.
     let [enter, exit] = call(100, 0, [3, 0, 4096], 4096);
     let steps = [enter, access(105, StepEvent::FileRead, 77, 4096, 8192), exit];
