@@ -272,7 +272,9 @@ impl Loader {
             thread.lookups.decide(&mut thread.steps, has_waited, &mut self.metadata.accessed);
         }
         // A fault looks up places and submits its read before it waits.
-        if has_waited || !matches!(row.event, StepEvent::BufferRead | StepEvent::DeviceRead) {
+        let may_wait = matches!(row.event, StepEvent::BufferRead | StepEvent::DeviceRead);
+        let is_fault = matches!(self.threads[number].unknown, Some(Unknown::FirstFault { .. }));
+        if has_waited || !(may_wait && is_fault) {
             self.resolve(number, has_waited, row.time_ns);
         }
         let step = self.threads[number].steps.len();

@@ -304,6 +304,8 @@ fn part_of_a_block_is_kept_if_the_file_had_it() {
         access(100, StepEvent::FileWrite, 9, 100, 4096),
         access(200, StepEvent::FileWrite, 9, 8192, 100),
         access(300, StepEvent::FileWrite, 9, 4096, 4096),
+        access(310, StepEvent::FileWrite, 9, 16_384, 100),
+        access(320, StepEvent::BufferRead, 9, 40 * 4096, 4096),
         step(10, 400, StepEvent::Exit),
     ];
     let write = |first, pages, keeps_first, keeps_last| RecordedAction::Write {
@@ -313,11 +315,13 @@ fn part_of_a_block_is_kept_if_the_file_had_it() {
         keeps_first,
         keeps_last,
     };
-    // Blocks 0 and 1 are looked up during the first write; block 2 gets its place later.
+    // Blocks 0 and 1 are looked up during the first write; blocks 2 and 4 get their places later.
     let nowhere = ExtentRow { device_block: (1 << 60) - 1, ..extent(950, 3, 1) };
-    let (recording, deeds) = deeds(&[], &[extent(105, 0, 2), extent(900, 2, 1), nowhere], &steps);
-    assert_eq!(deeds, [write(0, 2, true, true), write(2, 1, false, false), write(1, 1, false, false)]);
-    assert_eq!(recording.files[0].extents.len(), 1);
+    let extents = [extent(105, 0, 2), extent(900, 2, 1), extent(330, 4, 1), nowhere];
+    let (recording, deeds) = deeds(&[], &extents, &steps);
+    let written = [(0, 2, true, true), (2, 1, false, false), (1, 1, false, false), (4, 1, false, false)];
+    assert_eq!(deeds[..4], written.map(|(first, pages, keeps, too)| write(first, pages, keeps, too)));
+    assert_eq!(recording.files[0].extents.len(), 2);
 }
 
 #[test]
