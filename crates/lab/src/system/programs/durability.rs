@@ -143,6 +143,7 @@ fn change_of_a_mapped_page_is_a_write_of_it() {
     let read = |time_ns| StepRow { event: StepEvent::DeviceRead, ..dirty(time_ns, 505) };
     let fault = |time_ns, page: u64| access(time_ns, StepEvent::FileFault, 50, page * 4096, 4096);
     let [enter, exit] = call(200, 1, [1, 0, 0], 1);
+    let [read_in, read_out] = call(300, 0, [1, 0, 0], 1);
     let steps = [
         fault(100, 5),
         read(102),
@@ -155,13 +156,15 @@ fn change_of_a_mapped_page_is_a_write_of_it() {
         dirty(131, 40),
         dirty(135, u64::MAX),
         dirty(136, u64::MAX),
-        // What a call writes is no change of a mapped page. The source of the write is.
+        // What a call writes is no change of a mapped page. What a call reads into a mapping is.
         enter,
         access(203, StepEvent::FileWrite, 50, 20 * 4096, 8192),
         dirty(204, 520),
         dirty(205, 521),
-        dirty(206, 530),
         exit,
+        read_in,
+        dirty(306, 530),
+        read_out,
     ];
     let (recording, made) = deeds(&[wait_for_data(105, 1)], &[places(50)], &steps);
     let faults = |page| RecordedAction::Fault { file: 0, page };

@@ -22,7 +22,6 @@ use super::journal;
 use super::known_metadata::KnownMetadata;
 use super::limits::{REQUEST_BLOCKS_MAX, TRANSFER_MAX, number_of};
 use super::lost_pages::{Lost, Write};
-use super::mapped_files::MappedFiles;
 use super::polls::EndedChildren;
 use super::queues::Queues;
 use super::steps::PartFile;
@@ -53,7 +52,6 @@ pub(super) struct Loader {
     /// Blocks of the journal, from the next transaction on. Empty if the changes of its transactions are not known.
     journal: Vec<RecordedPlace>,
     data: DataBlocks,
-    mapped: MappedFiles,
     calls: Calls,
     numbers: BTreeMap<u32, usize>,
     threads: Vec<Thread>,
@@ -120,7 +118,6 @@ impl Loader {
             has_start_pages: metadata.has_start_pages,
             journal: journal::places(metadata),
             data: DataBlocks::default(),
-            mapped: MappedFiles::default(),
             calls: Calls::of_machine(&metadata.machine),
             numbers,
             threads,
@@ -166,8 +163,8 @@ impl Loader {
             return Ok(());
         }
         number_of(row.file_block.saturating_add(u64::from(row.blocks)))?;
-        self.data.insert(row.inode, row.file_block, row.device_block, u64::from(row.blocks));
         let number = self.files.number(row.inode, row.time_ns);
+        self.data.insert(row.inode, number, row.file_block, row.device_block, u64::from(row.blocks));
         let extents = &mut self.files.file(number).extents;
         extents.insert(row.file_block, row.device_block, u64::from(row.blocks), row.time_ns);
         Ok(())
@@ -335,7 +332,7 @@ impl Loader {
                 _ => RecordedAction::None,
             },
             StepEvent::CallEnter => self.enter_call(number, row),
-            StepEvent::CallExit => self.exit_call(number, step, row),
+            StepEvent::CallExit => self.exit_call(number, row),
             StepEvent::Wait => self.explicit_wait(number, step, row),
             StepEvent::Exit => self.exit(number),
             _ => RecordedAction::None,
@@ -508,24 +505,17 @@ impl Loader {
             self.threads[number].unknown = Some(Unknown::FirstFault { file });
         }
         state.accessed.insert(first, end);
-        self.mapped.add(file, &state.extents);
         let page = number_of(first)?;
         self.threads[number].fault = Some((file, page));
         Ok(RecordedAction::Fault { file, page })
     }
 
-    /// A block of a file's data becomes dirty: by a write to a mapped page, unless the last write of the current call explains it.
+    /// A block of a file's data becomes dirty: by a change of a mapped page, unless the current call writes a file.
     fn mapped_write(&mut self, number: usize, block: u64, time_ns: u64) -> RecordedAction {
         let thread = &mut self.threads[number];
         let last_fault = thread.fault.take().filter(|_| block >= self.device_blocks);
-        let Some((file, page)) = self.mapped.page(block).or(last_fault) else {
-            return RecordedAction::None;
-        };
-        let is_written =
-            |(other, first, end): (u32, u64, u64)| other == file && (first..end).contains(&u64::from(page));
-        if thread.written.is_some_and(is_written) {
-            return RecordedAction::None;
-        }
+        let changed = self.data.owner(block).or(last_fault).filter(|_| !thread.has_written);
+        let Some((file, page)) = changed else { return RecordedAction::None };
         self.files.file(file).extents.write(page.into(), u64::from(page) + 1, time_ns);
         RecordedAction::Write { file, first: page, pages: 1, keeps_first: true, keeps_last: true }
     }
@@ -560,7 +550,7 @@ impl Loader {
         self.describe(number, file, Calls::written_argument);
         let is_partial = [start_bytes, end_bytes].map(|bytes| !bytes.is_multiple_of(BLOCK_BYTES));
         let thread = &mut self.threads[number];
-        thread.written = Some((file, first, end));
+        thread.has_written = true;
         thread.data_reads.write(Write { step, file, edges });
         // What the trace did not access before, and did not read for the write, the file does not hold.
         let [mut keeps_first, mut keeps_last] = [0, 1].map(|edge| is_partial[edge] && edges[edge].1);
@@ -635,7 +625,7 @@ impl Loader {
         let arguments = arguments.map(Option::unwrap_or_default);
         let thread = &mut self.threads[number];
         thread.read = None;
-        (thread.written, thread.synced) = (None, None);
+        (thread.has_written, thread.synced) = (false, None);
         thread.data_reads.clear();
         let Some(call) = row.call else { return RecordedAction::None };
         thread.call = Some((call, arguments));
@@ -660,10 +650,10 @@ impl Loader {
         }
     }
 
-    fn exit_call(&mut self, number: usize, step: usize, row: &StepRow) -> RecordedAction {
+    fn exit_call(&mut self, number: usize, row: &StepRow) -> RecordedAction {
         let thread = &mut self.threads[number];
         thread.read = None;
-        thread.written = None;
+        thread.has_written = false;
         thread.data_reads.clear();
         let synced = thread.synced.take();
         let process = thread.process;
@@ -671,15 +661,13 @@ impl Loader {
             return RecordedAction::None;
         };
         let commits = !self.journal.is_empty() && thread.has_waited_for_journal(row.time_ns);
-        if self.has_file_syncs {
-            // Metadata that the call changed, such as new places of its data, belong to the commit.
-            match synced {
-                Some(_) if commits => return RecordedAction::Commit,
-                Some(file) => return RecordedAction::SyncFile { file, end: SyncEnd::Flush },
-                None => {}
-            }
-        } else if self.has_device_writes && self.calls.syncs_file(call) {
-            // Metadata that the call changed, such as new places of its data, belong to the commit.
+        // Metadata that the call changed, such as new places of its data, belong to the commit.
+        if let Some(file) = synced {
+            let end = RecordedAction::SyncFile { file, end: SyncEnd::Flush };
+            let action = if commits { RecordedAction::Commit } else { end };
+            thread.steps.push(RecordedStep { computing: Duration::ZERO, action }, row.time_ns);
+        }
+        if !self.has_file_syncs && self.has_device_writes && self.calls.syncs_file(call) {
             return match self.descriptors.file(process, arguments[0]) {
                 _ if commits => RecordedAction::Commit,
                 Some(file) => RecordedAction::SyncFile { file, end: SyncEnd::Flush },
@@ -700,6 +688,7 @@ impl Loader {
             return self.queues.take(queue, u64::try_from(result).unwrap_or(0));
         } else if call == self.calls.enter_ring {
             if arguments[3] & RING_WAITS != 0 && arguments[2] > 0 {
+                let step = self.threads[number].steps.len();
                 let queue = self.queues.number(process, Some(arguments[0]));
                 self.queues.wait(queue, arguments[2], (number, step));
                 for (thread, step, action) in self.queues.decided() {

@@ -33,7 +33,6 @@ mod known_metadata;
 mod limits;
 mod loader;
 mod lost_pages;
-mod mapped_files;
 mod metadata_reads;
 mod polls;
 mod queues;

@@ -32,8 +32,8 @@ pub(super) struct Thread {
     pub(super) data_reads: DataReads,
     /// True after a write to a file, until another event than a dirty buffer.
     pub(super) is_writing: bool,
-    /// Part of a file that the current call wrote last: the file, the first block and the block behind the last.
-    pub(super) written: Option<(u32, u64, u64)>,
+    /// True if the current call writes a file.
+    pub(super) has_written: bool,
     /// Page of a file whose fault is the last step but for buffers.
     pub(super) fault: Option<(u32, u32)>,
     /// File that the current call synchronises.
@@ -78,7 +78,7 @@ impl Thread {
             device_reads: DeviceReads::default(),
             data_reads: DataReads::default(),
             is_writing: false,
-            written: None,
+            has_written: false,
             fault: None,
             synced: None,
             polls: Polls::default(),
