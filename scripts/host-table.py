@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Predictions of the host model against runs of the programs: the tables of docs/models/host.md.
 
-    scripts/host-table.py record  --results FOLDER [--workload NAME]... [--configuration NAME]... [--repetitions N]
+    scripts/host-table.py record  --results FOLDER [--others] [--workload NAME]... [--configuration NAME]... [--repetitions N]
     scripts/host-table.py predict --results FOLDER
-    scripts/host-table.py measure --results FOLDER [--workload NAME]... [--configuration NAME]... [--repetitions N] [--pairs N] [--seed N]
+    scripts/host-table.py measure --results FOLDER [--others] [--workload NAME]... [--configuration NAME]... [--repetitions N] [--pairs N]
+                                  [--seed N]
     scripts/host-table.py table   --results FOLDER
 
 record       runs each workload with `seeklab run --system` in each of its configurations and keeps the traces.
@@ -13,10 +14,11 @@ measure      runs each workload without a trace, in an order drawn from the seed
              (--pairs) a run with a trace stands beside each, before or after it. Refuses if a prediction is missing: it is on disk
              before the first run without a trace of what it predicts.
 table        prints the tables as Markdown: changes of elapsed times, elapsed times, the rows of each own configuration, the
-             character of the workloads, and the cost of recording.
+             character of the workloads, the cost of recording, and how far predictions of other programs are from their recordings.
+--others     other programs, which no table of changes has, in place of the workloads of the paper and ours.
 
-record and measure need root, FUSE, loop devices and tracefs, and PostMark, gcc, make, xz and sqlite3. A second call goes on where
-the first one ended.
+record and measure need root, FUSE, loop devices and tracefs, and PostMark, gcc, make, xz and sqlite3; with --others fio, git and
+python3. A second call goes on where the first one ended.
 
 The host is small: 8 MiB of the device may be dirty, and writeback is not throttled. The command has one processor: ext4 gives new
 files places by processor, so a command that moves between two of them writes its files alternately to two places, and a copy
@@ -92,6 +94,8 @@ class Workload:
     memory: str | None = None
     # Share of waits for I/O in the elapsed time in percent, in table 3 of Ganger and Patt (1998).
     io_wait_pct: float | None = None
+    # Of other programs: what it does.
+    title: str | None = None
 
 
 WORKLOADS = {
@@ -116,6 +120,49 @@ WORKLOADS = {
     "database": Workload(DATABASE, "sqlite3 db < load", ("c-look", "other disk", "clone"), file_system="ext4"),
 }
 
+FILES = TREE % (10, "a", 25, 60000, "a")
+
+MAPPED = '''python3 -c "
+import mmap, random
+draw = random.Random(3)
+with open('data', 'r+b') as file:
+    pages = mmap.mmap(file.fileno(), 0)
+    total = sum(pages[draw.randrange(len(pages))] for _ in range(600))
+    for _ in range(200): pages[draw.randrange(len(pages))] = 1
+    pages.flush()"'''
+
+APPENDS = '''python3 -c "
+import os
+log = os.open('log', os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+for _ in range(150): os.write(log, b'x' * 700); os.fdatasync(log)"'''
+
+OTHER_CONFIGURATIONS = ("c-look", "other disk", "nearline")
+
+
+def other(title, setup, command, file_system, memory=None):
+    return Workload(setup, command, OTHER_CONFIGURATIONS, file_system=file_system, memory=memory, title=title)
+
+
+WORKLOADS |= {
+    "dsync": other("`dd oflag=dsync`, 150 times 16 KiB", "true", "dd if=/dev/zero of=out oflag=dsync bs=16k count=150 status=none", "ext4"),
+    "mapped": other("600 reads and 200 changes of a mapped file of 48 MiB, `msync`", "head -c 48M /dev/urandom > data", MAPPED, "ext2", "96MiB"),
+    "fio": other(
+        "fio, random reads and writes of 8 KiB, `fsync` after 16", "head -c 32M /dev/urandom > data",
+        "fio --name=j --filename=data --size=32M --rw=randrw --bs=8k --ioengine=psync --number_ios=400 --fsync=16 --randseed=3 --output=/dev/null",
+        "ext2"),
+    "git": other(
+        "`git add`, `git commit` of 250 files", FILES,
+        "export HOME=$PWD; git init -q .; git config user.email a@b; git config user.name a; git add a; git commit -qm x", "ext4"),
+    "wal": other("SQLite, 60 transactions, WAL", DATABASE.replace("journal_mode=delete", "journal_mode=wal"), "sqlite3 db < load", "ext4"),
+    "appends": other("150 appends of 700 B, `fdatasync`", "true", APPENDS, "ext4", "96MiB"),
+    "copy": other("`cp -r`, `sync` of 250 files", FILES, "cp -r a b; sync", "ext4"),
+    "tar": other("`tar` of 250 files, and back", FILES, "tar cf out.tar a; mkdir b; tar xf out.tar -C b", "ext4"),
+    "cat": other("four `cat` at once, 250 files", FILES, "find a -type f | xargs -P 4 -n 10 cat > /dev/null", "ext4"),
+    "grep": other("`grep -r`, 250 files", FILES, "grep -rc zzzz a > /dev/null || true", "ext2"),
+    "find": other("`find` in 60 folders", TREE % (60, "a", 20, 3000, "a"), "find a -type f -printf '%s\\n' > list", "ext4"),
+    "sort": other("`sort -S 4M` of 16 MiB", "head -c 12M /dev/urandom | base64 > in", "sort -S 4M -T . in > out", "ext2"),
+}
+
 
 @dataclass
 class Configuration:
@@ -136,6 +183,7 @@ CONFIGURATIONS = {
     "half memory": Configuration("cheetah-36es", "c-look", memory="32MiB"),
     "other disk": Configuration("hp-c2247a", "c-look"),
     "clone": Configuration("clone.toml", "c-look"),
+    "nearline": Configuration("nearline-7200", "sptf"),
 }
 
 # Changes of one thing. The tables have both directions.
@@ -155,7 +203,7 @@ REPLAYS = {"open": ["--open"], "closed": ["--closed", "auto"], "think": ["--thin
 
 def chosen(options):
     """Workloads with their configurations, as far as the options name them."""
-    for name in options.workload or WORKLOADS:
+    for name in options.workload or [name for name, work in WORKLOADS.items() if bool(work.title) == options.others]:
         for configuration in WORKLOADS[name].configurations:
             if configuration in (options.configuration or CONFIGURATIONS):
                 yield name, configuration
@@ -371,7 +419,7 @@ class Tables:
         print(f"| workload | configuration | {' | '.join(LIMITS_PCT)} |")
         print(f"| --- | --- |{' --- |' * len(LIMITS_PCT)}")
         for workload, work in WORKLOADS.items():
-            for configuration in work.configurations:
+            for configuration in work.configurations if not work.title else ():
                 pairs = collections.defaultdict(list)
                 for line in self.predicted(workload, configuration, configuration):
                     for name, values in table_4(self.options, line).items():
@@ -393,7 +441,7 @@ class Tables:
         print("| workload | configuration | computing % | ready % | waits for I/O % | theirs % | unknown waits % |")
         print("| --- | --- | --- | --- | --- | --- | --- |")
         for (workload, configuration), lines in itertools.groupby(
-                sorted(self.recorded, key=lambda line: (line["workload"], line["configuration"])),
+                sorted((line for line in self.recorded if not WORKLOADS[line["workload"]].title), key=lambda line: (line["workload"], line["configuration"])),
                 key=lambda line: (line["workload"], line["configuration"])):
             traces = [trace_info(self.options.results / line["trace"]) for line in lines]
             elapsed = statistics.mean(trace["command_elapsed_s"] for trace in traces)
@@ -407,6 +455,25 @@ class Tables:
             waits = share(lambda trace: sum(trace["task"]["waits"][cause] for cause in IO_WAITS))
             unknown = statistics.mean(trace["unknown_pct"] for trace in traces)
             print(f"| {workload} | {configuration} | {computing:.1f} | {ready:.1f} | {waits:.1f} | {theirs or ''} | {unknown:.2f} |")
+
+    def others(self):
+        """Elapsed times of recorded runs of other programs, and how far predictions from the recordings of each disk are from them."""
+        recordings = [(workload, configuration) for workload, work in WORKLOADS.items() if work.title for configuration in work.configurations]
+        print("| program (file system) | disk | recorded s | " + " | ".join(f"from {name}" for name in OTHER_CONFIGURATIONS) + " |")
+        print("| --- | --- | --- | " + " | ".join("---" for _ in OTHER_CONFIGURATIONS) + " |")
+        for workload, configuration in recordings:
+            elapsed = [line["figures"]["elapsed_s"] for line in self.recorded
+                       if (line["workload"], line["configuration"]) == (workload, configuration)]
+            if not elapsed:
+                continue
+            recorded = statistics.mean(elapsed)
+            spread = f" ± {(max(elapsed) - min(elapsed)) / 2:.2f}" if len(elapsed) > 1 else ""
+            differences = [self.mean(workload, traced, configuration, lambda line: line["figures"]["host"]["elapsed_s"])
+                           for traced in OTHER_CONFIGURATIONS]
+            cells = ["" if one is None else f"{100 * (one / recorded - 1):+.1f} %" for one in differences]
+            work = WORKLOADS[workload]
+            title = f"{work.title} ({work.file_system})" if configuration == work.configurations[0] else ""
+            print(f"| {title} | {configuration} | {recorded:.2f}{spread} | {' | '.join(cells)} |")
 
     def cost(self):
         """What recording adds to elapsed times, in pairs."""
@@ -480,7 +547,7 @@ def table_4(options, line):
 
 def table(options):
     tables = Tables(options)
-    for one in (tables.changes, tables.times, tables.character, tables.cost, tables.rows):
+    for one in (tables.changes, tables.times, tables.character, tables.cost, tables.rows, tables.others):
         one()
         print()
 
@@ -497,6 +564,7 @@ def main():
             command.add_argument("--repetitions", type=int, default=repetitions)
             command.add_argument("--pairs", type=int, default=0)
             command.add_argument("--seed", type=int, default=1)
+            command.add_argument("--others", action="store_true")
         command.set_defaults(run=verb)
     options = parser.parse_args()
     options.results.mkdir(parents=True, exist_ok=True)
