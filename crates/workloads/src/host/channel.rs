@@ -12,7 +12,7 @@
 
 use super::Host;
 use super::list::{List, NONE};
-use super::process::{Activity, Next, Process, State, Wait};
+use super::process::{Activity, Next, State, Wait};
 use super::program::Instruction;
 
 /// A lock.
@@ -165,12 +165,9 @@ impl Host {
         if self.alive == 0 || !self.requests.is_empty() || self.cpus.iter().any(|cpu| cpu.due.is_some()) {
             return false;
         }
-        let repeats = |process: &&Process| self.repeats_a_poll(process);
-        let polling = self.processes.iter().filter(repeats).count();
         let is_waiting =
             |state| matches!(state, State::Waiting(Wait::Process | Wait::Children) | State::Ended);
         let mut of_programs = self.processes.iter().filter(|process| !process.is_system);
-        self.timers.len() == polling
-            && of_programs.all(|process| is_waiting(process.state) || repeats(&process))
+        of_programs.all(|process| is_waiting(process.state) || self.repeats_a_poll(process))
     }
 }

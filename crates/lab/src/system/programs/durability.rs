@@ -162,6 +162,7 @@ fn change_of_a_mapped_page_is_a_write_of_it() {
         dirty(204, 520),
         dirty(205, 521),
         exit,
+        dirty(280, 531),
         read_in,
         dirty(306, 530),
         read_out,
@@ -187,6 +188,7 @@ fn change_of_a_mapped_page_is_a_write_of_it() {
             metadata,
             write(9, 1, true),
             write(20, 2, false),
+            write(31, 1, true),
             write(30, 1, true)
         ]
     );

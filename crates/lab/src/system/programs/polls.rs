@@ -198,5 +198,12 @@ mod tests {
         let mut of_another = rows(POLL);
         of_another[3][0].argument_0 = Some(9);
         assert_eq!(waits(&of_another), [(1, SLEEP), (4, SLEEP)]);
+        of_another = rows(POLL);
+        of_another[1][0].argument_0 = Some(9);
+        assert_eq!(waits(&of_another), [(1, SLEEP), (4, SLEEP)]);
+        // What was waited for before has nothing to do with the next wait.
+        let again = [rows(POLL).to_vec(), vec![call(600_000, POLL, 1, Some((WaitCause::Process, Some(11))))]]
+            .concat();
+        assert_eq!(waits(&again), [(1, poll), (4, SLEEP)]);
     }
 }
