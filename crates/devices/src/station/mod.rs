@@ -7,6 +7,8 @@
 //! request ─▶ free server? ─no─▶ waits ─▶ Picks: which of those that wait
 //!              └──────yes──────────────────────┴─▶ State: features ─▶ Tree: leaf ─▶ a time from it ─▶ completion
 //! ```
+//! Under [`Order::Sptf`] a time is drawn for each of those that wait, and the least decides which is next.
+//!
 //! A response time, which [`table`](crate::table) keeps whole, is divided into waiting time and service time. Service times
 //! are fitted; waiting times follow from the simulated queue. A queue longer than any recorded one therefore drains at the
 //! recorded rate.

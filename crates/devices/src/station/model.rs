@@ -9,7 +9,8 @@ use seeklab_core::{
     FaultSet, Instant, Outcome, Reclassification, RegionBounds, Rejected, Request, Seed, Stream,
 };
 
-use super::order::{Key, Line};
+use super::feature::Row;
+use super::order::{Key, Line, Order};
 use super::parameters::StationParameters;
 use super::picks::Picks;
 use super::state::{Scale, State, StationRequest};
@@ -19,6 +20,9 @@ use crate::error::DescriptionError;
 use crate::outstanding::Outstanding;
 use crate::region::{LoadRequest, Region, RegionCounter};
 use crate::table::Times;
+
+/// Waiting requests whose times are compared at most, in order of arrival.
+const COMPARED: usize = 128;
 
 /// A device whose service times are drawn by what is known when a service starts.
 #[derive(Debug, Clone)]
@@ -102,13 +106,48 @@ impl Station {
         }
     }
 
-    fn start(&mut self, now: Instant, taken: Taken, waited: bool) {
+    /// Starts a service that takes a time, if it is drawn already.
+    fn start(&mut self, now: Instant, taken: Taken, waited: bool, drawn: Option<Duration>) {
         let station = &*self.station;
         let row = self.state.start(now, &asked(&taken.request), waited, &station.scale);
-        let service = station.tree.leaves[station.tree.leaf(&row)].draw(&mut self.times);
-        // A service takes time, however short.
-        let service = service.max(Duration::from_ns(1));
+        let service = drawn.unwrap_or_else(|| station.service(&row, &mut self.times));
         self.served.push(now + service, Served { taken, started: now, service });
+    }
+
+    /// The place of the waiting request that is served next, and its service if that decided; at least one waits.
+    fn next(&mut self, now: Instant) -> (usize, Option<Duration>) {
+        let Parts { line, picks, .. } = &*self.station;
+        let first = line.firsts(self.asked.iter());
+        if line.order == Order::Sptf {
+            let takes_first = picks.takes_first(self.waiting.len(), first, &mut self.choices);
+            return self.shortest(now, takes_first);
+        }
+        let rank = picks.draw(self.waiting.len(), first, &mut self.choices);
+        (line.place(self.asked.iter(), rank, self.state.last_end(), &mut self.scratch), None)
+    }
+
+    /// The waiting request with the shortest service of those of the operation that stands first, of the others, or of all.
+    fn shortest(&mut self, now: Instant, takes_first: Option<bool>) -> (usize, Option<Duration>) {
+        let Self { station, asked, state, times, .. } = self;
+        let precedence = station.line.first;
+        let may_be_taken = |(_, asked): &(usize, &StationRequest)| {
+            takes_first.is_none_or(|is_first| precedence.is_of(asked.op) == is_first)
+        };
+        let compared = asked.iter().enumerate().filter(may_be_taken).take(COMPARED);
+        let drawn = compared.map(|(place, asked)| {
+            let row = state.row(now, asked, true, &station.scale);
+            (station.service(&row, times), place)
+        });
+        let (service, place) = drawn.min().expect("one waits");
+        (place, Some(service))
+    }
+}
+
+impl Parts {
+    /// Draws the time of a service.
+    fn service(&self, row: &Row, times: &mut Stream) -> Duration {
+        // A service takes time, however short.
+        self.tree.leaves[self.tree.leaf(row)].draw(times).max(Duration::from_ns(1))
     }
 }
 
@@ -122,7 +161,7 @@ impl Device for Station {
         self.state.arrive();
         let taken = Taken { request, submitted: now, queue_length };
         if self.served.len() < self.station.servers {
-            self.start(now, taken, false);
+            self.start(now, taken, false, None);
         } else {
             self.waiting.push_back(taken);
             self.asked.push_back(asked);
@@ -161,16 +200,10 @@ impl Device for Station {
                 faults: FaultSet::NONE,
             });
             if !self.waiting.is_empty() {
-                let rank = self.station.picks.draw(
-                    self.waiting.len(),
-                    self.station.line.firsts(self.asked.iter()),
-                    &mut self.choices,
-                );
-                let last_end = self.state.last_end();
-                let place = self.station.line.place(self.asked.iter(), rank, last_end, &mut self.scratch);
+                let (place, drawn) = self.next(end);
                 self.asked.remove(place);
-                let next = self.waiting.remove(place).expect("a rank is below the number that wait");
-                self.start(end, next, true);
+                let next = self.waiting.remove(place).expect("it waits at that place");
+                self.start(end, next, true, drawn);
             }
         }
         self.durability.note(&completions[before..]);

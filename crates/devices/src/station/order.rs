@@ -16,11 +16,13 @@ pub enum Order {
     Nearest,
     /// The next in ascending order comes first, then from the lowest again, as under C-LOOK.
     Ascending,
+    /// The one with the shortest service comes first, as under SPTF: a time is drawn for each at every choice, and the least is served.
+    Sptf,
 }
 
 impl Order {
     /// Every order.
-    pub const ALL: [Self; 3] = [Self::Fcfs, Self::Nearest, Self::Ascending];
+    pub const ALL: [Self; 4] = [Self::Fcfs, Self::Nearest, Self::Ascending, Self::Sptf];
 
     /// Description for messages.
     const fn describe(self) -> &'static str {
@@ -28,6 +30,7 @@ impl Order {
             Self::Fcfs => "in order of arrival",
             Self::Nearest => "nearest first",
             Self::Ascending => "in ascending order",
+            Self::Sptf => "shortest service first",
         }
     }
 }
@@ -50,7 +53,7 @@ impl First {
     pub const ALL: [Self; 3] = [Self::None, Self::Reads, Self::Writes];
 
     /// Returns true if requests of an operation stand before those of others.
-    const fn is_of(self, op: Operation) -> bool {
+    pub const fn is_of(self, op: Operation) -> bool {
         matches!((self, op), (Self::Reads, Operation::Read) | (Self::Writes, Operation::Write))
     }
 
@@ -88,7 +91,7 @@ pub struct Line {
 const BANDS: [u64; 8] = [1, 16, 64, 256, 1 << 10, 1 << 12, 1 << 14, 1 << 16];
 
 impl Line {
-    /// All that are tried without precedence; each is also tried with that of reads and of writes.
+    /// All that ranks of picks can tell apart, without precedence; each is also tried with that of reads and of writes.
     pub fn all() -> impl Iterator<Item = Self> {
         let line = |order, band_blocks| Self { order, band_blocks, first: First::None };
         let banded = move |order| BANDS.into_iter().map(move |band_blocks| line(order, band_blocks));
@@ -128,7 +131,7 @@ impl Line {
         let head = band(last_end);
         move |asked| match self.order {
             _ if !asked.op.addresses_blocks() => 0,
-            Order::Fcfs => 0,
+            Order::Fcfs | Order::Sptf => 0,
             Order::Nearest => band(asked.lbn).abs_diff(head),
             Order::Ascending => band(asked.lbn).wrapping_sub(head),
         }

@@ -130,6 +130,11 @@ impl PickCounts {
         of(&[kept, broken]) + self.classes.iter().map(|(_, places)| of(places)).sum::<f64>()
     }
 
+    /// The picks without their ranks: how often the operation that stands before all others was taken.
+    pub fn precedence(&self) -> Self {
+        Self { classes: Vec::new(), first: self.first }
+    }
+
     /// Returns true if the operation that stands before all others was taken at least as often as others were instead.
     pub fn keeps_precedence(&self) -> bool {
         self.first.kept >= self.first.broken
@@ -226,15 +231,19 @@ pub struct Picks {
 impl Picks {
     /// The rank of the next of `waiting` requests, of which `first` are of the operation that stands before all others.
     pub(super) fn draw(&self, waiting: usize, first: usize, stream: &mut Stream) -> usize {
-        if first == 0 || first == waiting {
-            return self.rank(waiting, stream);
+        match self.takes_first(waiting, first, stream) {
+            None => self.rank(waiting, stream),
+            Some(true) => self.rank(first, stream),
+            Some(false) => first + self.rank(waiting - first, stream),
         }
+    }
+
+    /// Returns true if the next of `waiting` requests is one of the `first` of the operation that stands before all others, false if it is
+    /// one of the others, and nothing if there is one kind alone.
+    pub(super) fn takes_first(&self, waiting: usize, first: usize, stream: &mut Stream) -> Option<bool> {
         let Precedence { kept, broken } = self.first;
-        if broken == 0 || stream.below(kept + broken) < kept {
-            self.rank(first, stream)
-        } else {
-            first + self.rank(waiting - first, stream)
-        }
+        let is_mixed = first != 0 && first != waiting;
+        is_mixed.then(|| broken == 0 || stream.below(kept + broken) < kept)
     }
 
     /// The rank of the next of requests that all may be taken.

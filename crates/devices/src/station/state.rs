@@ -113,8 +113,8 @@ impl State {
         self.count += 1;
     }
 
-    /// Its service starts, at once or after it had waited; what is known of it.
-    pub fn start(&mut self, now: Instant, asked: &StationRequest, waited: bool, scale: &Scale) -> Row {
+    /// What would be known of a service that starts now, at once or after the request had waited.
+    pub fn row(&mut self, now: Instant, asked: &StationRequest, waited: bool, scale: &Scale) -> Row {
         let mut row = [0; FEATURES];
         let mut set = |feature: Feature, class: u8| row[feature as usize] = class;
         set(Feature::Op, asked.op as u8);
@@ -133,7 +133,6 @@ impl State {
         set(Feature::WritesSinceIdle, feature::counted(self.writes_since_idle, 4));
         self.debt.pass(now);
         set(Feature::Owed, feature::counted(self.debt.owed_ns / 1_000, 4));
-        self.debt.start(asked, scale.destage);
         let mut distance = feature::distance(0, false);
         if asked.op.addresses_blocks() {
             set(Feature::Length, feature::counted(u64::from(asked.blocks), 2));
@@ -144,11 +143,20 @@ impl State {
             set(Feature::Stream, feature::counted(nearest, 1));
             let place = u128::from(asked.lbn) * 64 / u128::from(scale.capacity_blocks.max(1));
             set(Feature::Place, place.min(63) as u8);
+        }
+        set(Feature::Distance, distance);
+        row
+    }
+
+    /// Its service starts; the features are those of [`row`](Self::row).
+    pub fn start(&mut self, now: Instant, asked: &StationRequest, waited: bool, scale: &Scale) -> Row {
+        let row = self.row(now, asked, waited, scale);
+        self.debt.start(asked, scale.destage);
+        if asked.op.addresses_blocks() {
             self.before = Some((asked.lbn, asked.end()));
             self.ends[self.next_end] = asked.end();
             self.next_end = (self.next_end + 1) % STREAMS;
         }
-        set(Feature::Distance, distance);
         self.before_op = Some(asked.op);
         match asked.op {
             Operation::Write => {

@@ -12,7 +12,6 @@
 
 use super::feature::{Feature, Row};
 use crate::table::Times;
-use crate::table::parts::Counts;
 
 /// No tree is deeper.
 pub const DEPTH_MAX: usize = 48;
@@ -77,13 +76,6 @@ impl<L> Tree<L> {
             });
         }
         lines
-    }
-}
-
-impl Tree<Counts> {
-    /// The same tree, to draw from.
-    pub fn drawn(&self) -> Tree<Times> {
-        Tree { nodes: self.nodes.clone(), leaves: self.leaves.iter().map(Counts::times).collect() }
     }
 }
 

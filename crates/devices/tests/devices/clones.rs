@@ -64,6 +64,9 @@ cells = [
 
 /// Descriptions of every kind that the catalog has no device of, and of stacks of layers, by name.
 pub(crate) fn clones() -> Vec<Description> {
+    let ranks = STATION.lines().find(|line| line.starts_with("picks")).expect("it has picks");
+    let by_time =
+        STATION.replace(ranks, "first = \"reads\"\npicks = [\"first: 9*1\"]").replace("nearest", "sptf");
     let within = |text: &str| text.replace("[[operations]]", "[[device.operations]]");
     let limit = |burst: u32| {
         format!(
@@ -99,6 +102,7 @@ pub(crate) fn clones() -> Vec<Description> {
     let queue = "kind = \"queue\"\nscheduler = \"vscan(0.2)\"\n[device]\n";
     [
         ("station", STATION.to_owned()),
+        ("station by time", by_time),
         ("servers", SERVERS.to_owned()),
         ("table", TABLE.to_owned()),
         ("limited station", limit(3) + &within(STATION)),
