@@ -8,12 +8,12 @@ use seeklab_devices::limit::LimitSummary;
 use seeklab_devices::region::RegionParameters;
 use seeklab_devices::station::parts::{OperationSeen, is_sequential};
 use seeklab_devices::station::{Feature, StationParameters};
-use seeklab_devices::table::parts::Counts;
 use toml::Table;
 
 use super::choose::{Structure, choose};
 use super::grow::grow;
 use super::observe::Observed;
+use super::survival::resolution;
 use super::sample::{RecordedRequest, Sample};
 use crate::counts::FitCounts;
 use crate::error::{Error, ErrorKind};
@@ -107,6 +107,8 @@ impl StationFit {
         let Structure { servers, line, mask } = structure;
         let observed = Observed::of(&runs, servers, line, capacity_blocks, &self.stop)?;
         let services = &observed.services;
+        let served = || services.iter().map(|(_, service)| service).filter(|service| service.is_served());
+        let resolution = resolution(services);
         let tree = grow(services, mask, &self.stop)?;
         let seen: Vec<&RecordedRequest> = runs.iter().flatten().filter(|seen| seen.counts).collect();
         let operations = Operation::ALL.into_iter().filter_map(|op| {
@@ -119,7 +121,7 @@ impl StationFit {
                 blocks_max: lengths().max()?,
                 queue_max: self.counts.queue_length_max(op),
                 sequential: op.addresses_blocks().then(|| {
-                    let rows = services.iter().map(|(_, service)| &service.row);
+                    let rows = served().map(|service| &service.row);
                     let of_it = rows.filter(|row| row[Feature::Op as usize] == op as u8);
                     of_it.filter(|row| is_sequential(row)).count() as u64
                 }),
@@ -127,7 +129,7 @@ impl StationFit {
         });
         let operations: Vec<OperationSeen> = operations.collect();
         let mut fit = about.fit;
-        fit.insert("overtaking".to_owned(), format!("{} of {}", observed.overtaking, services.len()));
+        fit.insert("overtaking".to_owned(), format!("{} of {}", observed.overtaking, served().count()));
         Ok(StationParameters {
             capacity_blocks,
             block_size: about.block_size,
@@ -138,7 +140,7 @@ impl StationFit {
             band_blocks: observed.line.band_blocks,
             first: observed.line.first,
             picks: observed.picks.write(),
-            tree: tree.write(Counts::write),
+            tree: tree.write(|survival| survival.counts(resolution).write()),
             operations,
             region,
             fit,

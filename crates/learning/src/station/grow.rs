@@ -6,19 +6,33 @@
 //! gain in likelihood of the classes on one part of the rows; a subtree is cut if it is no gain on the other
 //! part (Breiman et al., chapter 3.4: pruning by a test sample). The parts alternate over the trace in long
 //! pieces, because neighbours in time are alike. The leaves then count all rows.
+//!
+//! Where a device takes the request with the shortest service, those that it passed over would have lasted longer. Their likelihood
+//! is that of lasting as long as the one that was taken: the product over the classes before of the chance not to end in them. Without
+//! such requests, the product of these chances is the share of a class.
 
 use seeklab_core::Duration;
 use seeklab_devices::station::parts::{CLASSES, DEPTH_MAX, FEATURES, Node, Row, Tree};
-use seeklab_devices::table::parts::Counts;
 
+use super::survival::Survival;
 use crate::error::Error;
 use crate::stop::StopCheck;
 
-/// One service in a trace.
+/// One service in a trace, or one that a request would have had that was passed over.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Service {
     pub(super) row: Row,
+    /// Its time, or that of the request that was taken: it would have lasted longer.
     pub(super) time: Duration,
+    /// How many requests that were passed over it stands for; 0 for a service.
+    pub(super) passed_over: u16,
+}
+
+impl Service {
+    /// Returns true if it took place.
+    pub(super) const fn is_served(&self) -> bool {
+        self.passed_over == 0
+    }
 }
 
 /// Classes of service times: sixteenths, and the last percent and thousandth.
@@ -34,14 +48,18 @@ const _: () = assert!(DEPTH < DEPTH_MAX);
 /// Pieces into which rows are cut. Every third piece is not used to choose questions.
 const PIECES: usize = 48;
 
-struct Grower<'a> {
+/// Cells of a histogram: one for each class of times. With requests that were passed over, as many for these follow.
+type Cells<const CELLS: usize> = [u32; CELLS];
+
+struct Grower<'a, const CELLS: usize> {
     services: &'a [(u32, Service)],
     stop: &'a StopCheck,
+    /// The cell of each service.
     kinds: Vec<u8>,
     /// Features that questions may be about.
     features: Vec<usize>,
     nodes: Vec<Node>,
-    /// Histogram by feature (as placed in `features`), class and kind.
+    /// Histogram by feature (as placed in `features`), class and cell.
     histogram: Vec<u32>,
 }
 
@@ -50,41 +68,63 @@ pub(super) fn grow(
     services: &[(u32, Service)],
     mask: [bool; FEATURES],
     stop: &StopCheck,
-) -> Result<Tree<Counts>, Error> {
+) -> Result<Tree<Survival>, Error> {
+    if services.iter().all(|(_, service)| service.is_served()) {
+        grow_cells::<KINDS>(services, mask, stop)
+    } else {
+        grow_cells::<{ 2 * KINDS }>(services, mask, stop)
+    }
+}
+
+fn grow_cells<const CELLS: usize>(
+    services: &[(u32, Service)],
+    mask: [bool; FEATURES],
+    stop: &StopCheck,
+) -> Result<Tree<Survival>, Error> {
     let kinds = kinds(services);
     let piece = services.len().div_ceil(PIECES).max(1);
     let (mut chosen, mut held): (Vec<u32>, Vec<u32>) =
         (0..services.len() as u32).partition(|index| (*index as usize / piece) % 3 != 2);
     let features: Vec<usize> = (0..FEATURES).filter(|feature| mask[*feature]).collect();
-    let histogram = vec![0; features.len() * CLASSES * KINDS];
-    let mut grower = Grower { services, stop, kinds, features, nodes: Vec::new(), histogram };
+    let histogram = vec![0; features.len() * CLASSES * CELLS];
+    let mut grower = Grower::<CELLS> { services, stop, kinds, features, nodes: Vec::new(), histogram };
     grower.node(&mut chosen, &mut held, 0)?;
     let mut tree = Tree { nodes: grower.nodes, leaves: Vec::new() };
     for node in &mut tree.nodes {
         if let Node::Leaf(leaf) = node {
             *leaf = tree.leaves.len() as u32;
-            tree.leaves.push(Counts::default());
+            tree.leaves.push(Vec::new());
         }
     }
     for (_, service) in services {
         let leaf = tree.leaf(&service.row);
-        tree.leaves[leaf].record(service.time);
+        tree.leaves[leaf].push((service.time, service.passed_over));
     }
-    Ok(tree)
+    Ok(Tree { nodes: tree.nodes, leaves: tree.leaves.into_iter().map(Survival::of).collect() })
 }
 
-/// The class of each service time.
+/// The cell of each service.
 fn kinds(services: &[(u32, Service)]) -> Vec<u8> {
-    let mut sorted: Vec<Duration> = services.iter().map(|(_, service)| service.time).collect();
+    let served = services.iter().filter(|(_, service)| service.is_served());
+    let mut sorted: Vec<Duration> = served.map(|(_, service)| service.time).collect();
     sorted.sort_unstable();
     let at = |share: f64| sorted[((sorted.len() as f64 * share) as usize).min(sorted.len() - 1)];
     let mut edges: Vec<Duration> = (1..16).map(|sixteenth| at(f64::from(sixteenth) / 16.0)).collect();
     edges.extend([at(0.99), at(0.999)]);
     debug_assert_eq!(edges.len() + 1, KINDS);
-    services.iter().map(|(_, service)| edges.partition_point(|edge| *edge < service.time) as u8).collect()
+    let cell = |(_, service): &(u32, Service)| {
+        let kind = edges.partition_point(|edge| *edge < service.time);
+        (if service.is_served() { kind } else { KINDS + kind }) as u8
+    };
+    services.iter().map(cell).collect()
 }
 
-impl Grower<'_> {
+/// Returns how many were served.
+fn served<const CELLS: usize>(counts: &Cells<CELLS>) -> u32 {
+    counts[..KINDS].iter().sum()
+}
+
+impl<const CELLS: usize> Grower<'_, CELLS> {
     /// Grows the node of these rows; the likelihood of the held ones by what grew.
     fn node(&mut self, chosen: &mut [u32], held: &mut [u32], depth: usize) -> Result<f64, Error> {
         self.stop.check()?;
@@ -111,44 +151,68 @@ impl Grower<'_> {
         Ok(asked)
     }
 
-    fn counts(&self, rows: &[u32]) -> [u32; KINDS] {
-        let mut counts = [0; KINDS];
+    /// How many a service stands for.
+    fn weight(&self, index: u32) -> u32 {
+        if CELLS == KINDS { 1 } else { self.services[index as usize].1.passed_over.max(1).into() }
+    }
+
+    fn counts(&self, rows: &[u32]) -> Cells<CELLS> {
+        let mut counts = [0; CELLS];
         for index in rows {
-            counts[usize::from(self.kinds[*index as usize])] += 1;
+            counts[usize::from(self.kinds[*index as usize])] += self.weight(*index);
         }
         counts
     }
 
     /// Returns the likelihood of held rows by the chosen rows of their leaf, with half a count added to
     /// each class.
-    fn likelihood_held(&self, held: &[u32], counts: &[u32; KINDS]) -> f64 {
-        let total: u32 = counts.iter().sum();
-        let all = (f64::from(total) + 0.5 * KINDS as f64).ln();
-        let each = counts.map(|count| (f64::from(count) + 0.5).ln() - all);
-        held.iter().map(|index| each[usize::from(self.kinds[*index as usize])]).sum()
+    fn likelihood_held(&self, held: &[u32], counts: &Cells<CELLS>) -> f64 {
+        if CELLS == KINDS {
+            let total: u32 = counts.iter().sum();
+            let all = (f64::from(total) + 0.5 * KINDS as f64).ln();
+            let each = counts.map(|count| (f64::from(count) + 0.5).ln() - all);
+            return held.iter().map(|index| each[usize::from(self.kinds[*index as usize])]).sum();
+        }
+        let (ended, passed) = counts.split_at(KINDS);
+        let mut at_risk = counts.iter().map(|count| f64::from(*count)).sum::<f64>() + 0.5 * (KINDS + 1) as f64;
+        let mut each = [0.0; CELLS];
+        let mut lasted = 0.0;
+        for kind in 0..KINDS {
+            let ends = (f64::from(ended[kind]) + 0.5) / at_risk;
+            each[kind] = lasted + ends.ln();
+            lasted += (1.0 - ends).ln();
+            each[KINDS + kind] = lasted;
+            at_risk -= f64::from(ended[kind]) + 0.5 + f64::from(passed[kind]);
+        }
+        let of = |index: &u32| {
+            f64::from(self.weight(*index)) * each[usize::from(self.kinds[*index as usize])]
+        };
+        held.iter().map(of).sum()
     }
 
     /// The question that gains most.
-    fn question(&mut self, rows: &[u32], counts: &[u32; KINDS]) -> Option<(usize, u8)> {
-        let total = rows.len() as u32;
+    fn question(&mut self, rows: &[u32], counts: &Cells<CELLS>) -> Option<(usize, u8)> {
+        let total: u32 = counts.iter().sum();
+        let all_served = served(counts);
         let whole = likelihood(counts, total);
         self.histogram.fill(0);
         for index in rows {
             let kind = usize::from(self.kinds[*index as usize]);
+            let weight = self.weight(*index);
             let row = &self.services[*index as usize].1.row;
             for (place, feature) in self.features.iter().enumerate() {
-                self.histogram[(place * CLASSES + usize::from(row[*feature])) * KINDS + kind] += 1;
+                self.histogram[(place * CLASSES + usize::from(row[*feature])) * CELLS + kind] += weight;
             }
         }
         let mut best = None;
         // A gain that chance makes: half a logarithm of the rows for each class of times that there is.
-        let free = counts.iter().filter(|count| **count > 0).count().saturating_sub(1);
+        let free = counts[..KINDS].iter().filter(|count| **count > 0).count().saturating_sub(1);
         let mut most = 0.5 * free as f64 * f64::from(total).ln();
         for (place, feature) in self.features.iter().enumerate() {
-            let (mut below, mut below_total) = ([0_u32; KINDS], 0);
+            let (mut below, mut below_total) = ([0_u32; CELLS], 0);
             for class in 0..CLASSES - 1 {
-                let at = (place * CLASSES + class) * KINDS;
-                let here = &self.histogram[at..at + KINDS];
+                let at = (place * CLASSES + class) * CELLS;
+                let here = &self.histogram[at..at + CELLS];
                 let count: u32 = here.iter().sum();
                 if count == 0 {
                     continue;
@@ -157,10 +221,11 @@ impl Grower<'_> {
                     *below += here;
                 }
                 below_total += count;
-                if (below_total as usize) < LEAST {
+                let below_served = served(&below) as usize;
+                if below_served < LEAST {
                     continue;
                 }
-                if ((total - below_total) as usize) < LEAST {
+                if (all_served as usize) - below_served < LEAST {
                     break;
                 }
                 let mut above = *counts;
@@ -179,7 +244,18 @@ impl Grower<'_> {
 }
 
 /// Logarithm of the likelihood of counts by their own shares.
-fn likelihood(counts: &[u32; KINDS], total: u32) -> f64 {
+fn likelihood<const CELLS: usize>(counts: &Cells<CELLS>, total: u32) -> f64 {
+    if CELLS > KINDS {
+        let (ended, passed) = counts.split_at(KINDS);
+        let mut at_risk = total;
+        let of = |count: u32, of: u32| if count == 0 { 0.0 } else { f64::from(count) * (f64::from(count) / f64::from(of)).ln() };
+        let each = ended.iter().zip(passed).map(|(ended, passed)| {
+            let all = at_risk;
+            at_risk -= ended + passed;
+            of(*ended, all) + of(all - ended, all)
+        });
+        return each.sum();
+    }
     let each =
         counts.iter().filter(|count| **count > 0).map(|count| f64::from(*count) * f64::from(*count).ln());
     each.sum::<f64>() - f64::from(total) * f64::from(total).ln()

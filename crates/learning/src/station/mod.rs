@@ -14,6 +14,7 @@ mod grow;
 mod observe;
 mod sample;
 mod starts;
+mod survival;
 
 #[cfg(test)]
 mod tests;

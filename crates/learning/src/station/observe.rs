@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 
 use seeklab_core::{Duration, Instant, Operation};
-use seeklab_devices::station::First;
 use seeklab_devices::station::parts::{Line, PickCounts, Scale, State, StationRequest};
+use seeklab_devices::station::{First, Order};
 
 use super::grow::Service;
 use super::sample::RecordedRequest;
@@ -21,10 +21,17 @@ const LOOKED_AT: u32 = 512;
 /// the trace. As many take about 0.1 s.
 const LOOKED_AT_MAX: u64 = 1 << 27;
 
+/// Requests that were passed over which are kept of each pick, if there are at most as many picks as [`PASSED_MAX`] has room for.
+const PASSED: u64 = 8;
+
+/// Requests that were passed over which are kept of all picks, about.
+const PASSED_MAX: u64 = 1 << 21;
+
 /// A trace reconstructed at a station.
 #[derive(Debug)]
 pub(super) struct Observed {
-    /// The services that count, each with the number of its request, in order of arrival.
+    /// The services that count, each with the number of its request, in order of arrival; where times are compared, each is followed
+    /// by requests that it was taken before.
     pub(super) services: Vec<(u32, Service)>,
     /// Order of the waiting requests: the known one, or that under which the picks have the highest likelihood.
     pub(super) line: Line,
@@ -61,15 +68,22 @@ impl Observed {
         let mut services = Vec::with_capacity(counted().count());
         let looked_at = each().map(|(run, starts)| looked_at(run, starts)).sum::<u64>();
         let every = (looked_at * tried.lines.len() as u64).div_ceil(LOOKED_AT_MAX).max(1);
+        let compared = known.filter(|line| line.order == Order::Sptf);
+        let passed = compared.map(|line| {
+            let picks = counted().filter(|(seen, start)| **start > seen.arrival).count() as u64;
+            Passed { line, each: (PASSED_MAX / picks.max(1)).clamp(1, PASSED) }
+        });
         let mut before = 0;
         for (run, starts) in each() {
             let take = |index, service| services.push((before + index, service));
-            observe(run, starts, &scale, (&mut tried, every), take, stop)?;
+            observe(run, starts, &scale, (&mut tried, every), passed, take, stop)?;
             before += run.len() as u32;
         }
-        services.sort_unstable_by_key(|(index, _)| *index);
+        services.sort_by_key(|(index, _)| *index);
         let overtaking = all.iter().map(|starts| starts.overtaking).sum();
         let (line, picks) = tried.likeliest();
+        // Times decide, not ranks.
+        let picks = if passed.is_some() { picks.precedence() } else { picks };
         Ok(Self { services, line, picks, scale, typical, overtaking })
     }
 }
@@ -128,6 +142,37 @@ impl Tried {
     }
 }
 
+/// Requests to keep that others were taken before.
+#[derive(Debug, Clone, Copy)]
+struct Passed {
+    line: Line,
+    /// Of each pick, about.
+    each: u64,
+}
+
+impl Passed {
+    /// The requests among which the one at `place` was taken, but for itself, and how many each stands for: those of the operation that stands
+    /// first, or the others, if both wait.
+    fn of<'a>(
+        &self,
+        waiting: &'a VecDeque<(u32, StationRequest)>,
+        place: usize,
+        picked: u64,
+    ) -> (impl Iterator<Item = &'a StationRequest>, u16) {
+        let first = self.line.first;
+        let is_first = first.is_of(waiting[place].1.op);
+        let others = move |(at, (_, asked)): &(usize, &(u32, StationRequest))| {
+            *at != place && first.is_of(asked.op) == is_first
+        };
+        let count = waiting.iter().enumerate().filter(others).count() as u64;
+        // Every so many, from another one on at each pick.
+        let every = count.div_ceil(self.each).clamp(1, u64::from(u16::MAX));
+        let from = (picked % every) as usize;
+        let kept = waiting.iter().enumerate().filter(others).skip(from).step_by(every as usize);
+        (kept.map(|(_, (_, asked))| asked), every as u16)
+    }
+}
+
 /// Waiting requests that the picks of a run would look at.
 fn looked_at(run: &[RecordedRequest], starts: &Starts) -> u64 {
     let waiting = || run.iter().zip(&starts.starts).filter(|(seen, start)| **start > seen.arrival);
@@ -151,6 +196,7 @@ fn observe(
     starts: &Starts,
     scale: &Scale,
     (tried, every): (&mut Tried, u64),
+    passed: Option<Passed>,
     mut take: impl FnMut(u32, Service),
     stop: &StopCheck,
 ) -> Result<(), Error> {
@@ -170,6 +216,7 @@ fn observe(
             }
             Event::Start => {
                 let in_line = waiting.iter().position(|(waits, _)| *waits == index);
+                let time = *completion - start;
                 if let Some(place) = in_line {
                     let length = waiting.len() as u32;
                     picked += 1;
@@ -178,11 +225,18 @@ fn observe(
                     if is_counted {
                         tried.record(&waiting, place, state.last_end());
                     }
+                    if let Some(passed) = passed.filter(|_| *counts) {
+                        let (others, weight) = passed.of(&waiting, place, picked);
+                        for other in others {
+                            let row = state.row(now, other, true, scale);
+                            take(index, Service { row, time, passed_over: weight });
+                        }
+                    }
                     waiting.remove(place);
                 }
                 let row = state.start(now, asked, in_line.is_some(), scale);
                 if *counts {
-                    take(index, Service { row, time: *completion - start });
+                    take(index, Service { row, time, passed_over: 0 });
                 }
             }
             Event::Completion => state.complete(now),
@@ -234,7 +288,7 @@ mod tests {
             let lengths = (1..count).map(|waiting| waiting / (waiting / u64::from(LOOKED_AT)).max(1));
             assert_eq!(looked_at(&run, &starts), lengths.sum::<u64>(), "{count}");
             let observed = Observed::of(&[run], 1, None, 1 << 40, &stop).unwrap();
-            assert_eq!(observed.line.order, seeklab_devices::station::Order::Fcfs);
+            assert_eq!(observed.line.order, Order::Fcfs);
             let picks: u64 = observed
                 .picks
                 .write()
