@@ -187,8 +187,7 @@ pub(super) fn choose(
     let trials = if orderly.is_empty() { trials } else { orderly };
     let least = trials.iter().map(|trial| trial.demerit).fold(f64::INFINITY, f64::min);
     let tolerated = trials.iter().filter(|trial| trial.demerit <= (TOLERATED * least).max(harmless));
-    let mut best =
-        *tolerated.max_by(likelier).unwrap_or(&trials[0]);
+    let mut best = *tolerated.max_by(likelier).unwrap_or(&trials[0]);
     let is_best = |(servers, observed): &&(usize, Observed)| {
         *servers == best.structure.servers && Some(observed.line) == best.structure.line
     };

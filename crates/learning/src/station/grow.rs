@@ -174,7 +174,8 @@ impl<const CELLS: usize> Grower<'_, CELLS> {
             return held.iter().map(|index| each[usize::from(self.kinds[*index as usize])]).sum();
         }
         let (ended, passed) = counts.split_at(KINDS);
-        let mut at_risk = counts.iter().map(|count| f64::from(*count)).sum::<f64>() + 0.5 * (KINDS + 1) as f64;
+        let mut at_risk =
+            counts.iter().map(|count| f64::from(*count)).sum::<f64>() + 0.5 * (KINDS + 1) as f64;
         let mut each = [0.0; CELLS];
         let mut lasted = 0.0;
         for kind in 0..KINDS {
@@ -184,9 +185,8 @@ impl<const CELLS: usize> Grower<'_, CELLS> {
             each[KINDS + kind] = lasted;
             at_risk -= f64::from(ended[kind]) + 0.5 + f64::from(passed[kind]);
         }
-        let of = |index: &u32| {
-            f64::from(self.weight(*index)) * each[usize::from(self.kinds[*index as usize])]
-        };
+        let of =
+            |index: &u32| f64::from(self.weight(*index)) * each[usize::from(self.kinds[*index as usize])];
         held.iter().map(of).sum()
     }
 
@@ -248,7 +248,9 @@ fn likelihood<const CELLS: usize>(counts: &Cells<CELLS>, total: u32) -> f64 {
     if CELLS > KINDS {
         let (ended, passed) = counts.split_at(KINDS);
         let mut at_risk = total;
-        let of = |count: u32, of: u32| if count == 0 { 0.0 } else { f64::from(count) * (f64::from(count) / f64::from(of)).ln() };
+        let of = |count: u32, of: u32| {
+            if count == 0 { 0.0 } else { f64::from(count) * (f64::from(count) / f64::from(of)).ln() }
+        };
         let each = ended.iter().zip(passed).map(|(ended, passed)| {
             let all = at_risk;
             at_risk -= ended + passed;
