@@ -113,7 +113,7 @@ impl State {
         self.count += 1;
     }
 
-    /// What would be known of a service that starts now, at once or after the request had waited.
+    /// Returns the features of a service that starts now, at once or after the request had waited.
     pub fn row(&mut self, now: Instant, asked: &StationRequest, waited: bool, scale: &Scale) -> Row {
         let mut row = [0; FEATURES];
         let mut set = |feature: Feature, class: u8| row[feature as usize] = class;

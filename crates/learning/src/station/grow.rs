@@ -24,7 +24,7 @@ pub(super) struct Service {
     pub(super) row: Row,
     /// Its time, or that of the request that was taken: it would have lasted longer.
     pub(super) time: Duration,
-    /// How many requests that were passed over it stands for; 0 for a service.
+    /// Number of requests that were passed over which it stands for; 0 for a service.
     pub(super) passed_over: u16,
 }
 
@@ -151,7 +151,7 @@ impl<const CELLS: usize> Grower<'_, CELLS> {
         Ok(asked)
     }
 
-    /// How many a service stands for.
+    /// Number of requests that a service stands for.
     fn weight(&self, index: u32) -> u32 {
         if CELLS == KINDS { 1 } else { self.services[index as usize].1.passed_over.max(1).into() }
     }

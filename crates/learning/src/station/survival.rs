@@ -53,12 +53,12 @@ impl Survival {
         self.times.len() as f64
     }
 
-    /// How many are at most as long.
+    /// Number of those that are at most as long.
     pub(super) fn until(&self, time: Duration) -> f64 {
         self.up_to(self.times.partition_point(|one| *one <= time))
     }
 
-    /// How many are as near to a time as that, or nearer.
+    /// Number of those that are as near to a time as that, or nearer.
     pub(super) fn near(&self, time: Duration, near: Duration) -> f64 {
         let from = self.times.partition_point(|one| *one + near < time);
         let to = self.times.partition_point(|one| *one <= time + near);
