@@ -41,7 +41,7 @@ pub use parameters::StationParameters;
 pub mod parts {
     pub use super::feature::{CLASSES, FEATURES, Row};
     pub use super::model::Parts;
-    pub use super::order::Line;
+    pub use super::order::{COMPARED, Line};
     pub use super::parameters::{OperationSeen, is_sequential};
     pub use super::picks::{PickCounts, Picks};
     pub use super::state::{Scale, State, StationRequest};

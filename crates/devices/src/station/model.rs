@@ -10,7 +10,7 @@ use seeklab_core::{
 };
 
 use super::feature::Row;
-use super::order::{Key, Line, Order};
+use super::order::{COMPARED, Key, Line, Order};
 use super::parameters::StationParameters;
 use super::picks::Picks;
 use super::state::{Scale, State, StationRequest};
@@ -20,9 +20,6 @@ use crate::error::DescriptionError;
 use crate::outstanding::Outstanding;
 use crate::region::{LoadRequest, Region, RegionCounter};
 use crate::table::Times;
-
-/// Waiting requests whose times are compared at most, in order of arrival.
-const COMPARED: usize = 128;
 
 /// A device whose service times are drawn by what is known when a service starts.
 #[derive(Debug, Clone)]
@@ -252,5 +249,58 @@ impl Device for Station {
 
     fn as_any_mut(&mut self) -> &mut dyn Any {
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use seeklab_core::Operation;
+
+    use super::*;
+
+    /// Long requests take 2 to 4 times as long as short ones.
+    const BY_TIME: &str = r#"
+kind = "station"
+capacity_blocks = 100000
+block_size = "512B"
+servers = 1
+order = "sptf"
+tree = ["length < 16 blocks", ". = 1000", ". = 1100 20 20"]
+[[operations]]
+op = "read"
+requests = 10
+typical = "1ms"
+blocks_min = 1
+blocks_max = 100
+queue_max = 10
+"#;
+
+    /// Requests in the order in which they complete: one is in service when the others come.
+    fn served(precedence: &str) -> Vec<u64> {
+        let text = BY_TIME.replace("order", &format!("{precedence}\norder"));
+        let mut table: toml::Table = text.parse().unwrap();
+        table.remove("kind");
+        let parameters: StationParameters = table.try_into().unwrap();
+        let mut station = Station::new(&parameters, Seed(1), "disk0").unwrap();
+        let read = |id, blocks| Request::new(id, Operation::Read, 0, blocks);
+        let requests =
+            [read(0, 8), read(1, 64), read(2, 8), Request::new(3, Operation::Write, 0, 64), read(4, 8)];
+        requests.into_iter().for_each(|request| station.submit(Instant::ZERO, request).unwrap());
+        let mut completions = Vec::new();
+        while let Some(next) = station.next_event() {
+            station.poll(next, &mut completions);
+        }
+        completions.iter().map(|completion| completion.request.id.0).collect()
+    }
+
+    #[test]
+    fn shortest_service_is_first_of_the_operation_that_stands_first() {
+        let is_short = |id: &u64| [0, 2, 4].contains(id);
+        assert!(served("").iter().take(3).all(is_short), "{:?}", served(""));
+        let writes_first = served("first = \"writes\"");
+        assert!(writes_first[1] == 3 && writes_first[4] == 1, "{writes_first:?}");
+        // Of two choices with both kinds, the trace shows a read each time.
+        let broken = served("first = \"writes\"\npicks = [\"first: 0*2\"]");
+        assert!(broken[3..] == [1, 3], "{broken:?}");
     }
 }

@@ -87,6 +87,9 @@ pub struct Line {
     pub first: First,
 }
 
+/// Waiting requests whose times are compared at most, in order of arrival.
+pub const COMPARED: usize = 128;
+
 /// Blocks of a band that are tried.
 const BANDS: [u64; 8] = [1, 16, 64, 256, 1 << 10, 1 << 12, 1 << 14, 1 << 16];
 

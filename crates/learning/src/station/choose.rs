@@ -85,7 +85,7 @@ const CLEAR: f64 = 0.02;
 
 /// Loss of the mean logarithm of the probability that an order by times may have to one by distances. It compares distances by classes of a
 /// factor of two, and the other to the block. Of a drive that orders its commands by position it is 0.02; of disks behind a host that
-/// does, whose buffers take the writes, 0.04 to 0.14; of traces in another order 0.2 and more.
+/// does, whose buffers take the writes, 0.04 to 0.14; of traces in another order 0.2 and more (docs/notes/2026-11-station.md).
 const CLOSE: f64 = 0.05;
 
 /// Factor by which a demerit may exceed the best one.

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use seeklab_core::{Duration, Instant, Operation};
-use seeklab_devices::station::parts::{Line, PickCounts, Scale, State, StationRequest};
+use seeklab_devices::station::parts::{COMPARED, Line, PickCounts, Scale, State, StationRequest};
 use seeklab_devices::station::{First, Order};
 
 use super::grow::Service;
@@ -21,17 +21,17 @@ const LOOKED_AT: u32 = 512;
 /// the trace. As many take about 0.1 s.
 const LOOKED_AT_MAX: u64 = 1 << 27;
 
-/// Requests that were passed over which are kept of each pick, if there are at most as many picks as [`PASSED_MAX`] has room for.
+/// Requests that were passed over which are kept of each pick at most.
 const PASSED: u64 = 8;
 
-/// Requests that were passed over which are kept of all picks, about.
+/// Requests that were passed over which are kept of all picks, about; at least one of each.
 const PASSED_MAX: u64 = 1 << 21;
 
 /// A trace reconstructed at a station.
 #[derive(Debug)]
 pub(super) struct Observed {
-    /// The services that count, each with the number of its request, in order of arrival; where times are compared, each is followed
-    /// by requests that it was taken before.
+    /// The services that count, each with the number of its request, in order of arrival. Where times are compared, requests that were passed
+    /// over for one have its number and stand before it.
     pub(super) services: Vec<(u32, Service)>,
     /// Order of the waiting requests: the known one, or that under which the picks have the highest likelihood.
     pub(super) line: Line,
@@ -71,7 +71,7 @@ impl Observed {
         let compared = known.filter(|line| line.order == Order::Sptf);
         let passed = compared.map(|line| {
             let picks = counted().filter(|(seen, start)| **start > seen.arrival).count() as u64;
-            Passed { line, each: (PASSED_MAX / picks.max(1)).clamp(1, PASSED) }
+            PassedOver { line, each: (PASSED_MAX / picks.max(1)).clamp(1, PASSED) }
         });
         let mut before = 0;
         for (run, starts) in each() {
@@ -142,17 +142,17 @@ impl Tried {
     }
 }
 
-/// Requests to keep that others were taken before.
+/// Choice of the requests that were passed over which are kept.
 #[derive(Debug, Clone, Copy)]
-struct Passed {
+struct PassedOver {
     line: Line,
-    /// Of each pick, about.
+    /// Of each pick, at most.
     each: u64,
 }
 
-impl Passed {
+impl PassedOver {
     /// The requests among which the one at `place` was taken, but for itself, and how many each stands for: those of the operation that stands
-    /// first, or the others, if both wait.
+    /// first, or the others, if both wait; no more than a station compares.
     fn of<'a>(
         &self,
         waiting: &'a VecDeque<(u32, StationRequest)>,
@@ -161,15 +161,15 @@ impl Passed {
     ) -> (impl Iterator<Item = &'a StationRequest>, u16) {
         let first = self.line.first;
         let is_first = first.is_of(waiting[place].1.op);
-        let others = move |(at, (_, asked)): &(usize, &(u32, StationRequest))| {
-            *at != place && first.is_of(asked.op) == is_first
+        let others = || {
+            let others = waiting.iter().enumerate().filter(move |(at, _)| *at != place);
+            let compared =
+                others.map(|(_, (_, asked))| asked).filter(move |asked| first.is_of(asked.op) == is_first);
+            compared.take(COMPARED)
         };
-        let count = waiting.iter().enumerate().filter(others).count() as u64;
         // Every so many, from another one on at each pick.
-        let every = count.div_ceil(self.each).clamp(1, u64::from(u16::MAX));
-        let from = (picked % every) as usize;
-        let kept = waiting.iter().enumerate().filter(others).skip(from).step_by(every as usize);
-        (kept.map(|(_, (_, asked))| asked), every as u16)
+        let every = (others().count() as u64).div_ceil(self.each).max(1);
+        (others().skip((picked % every) as usize).step_by(every as usize), every as u16)
     }
 }
 
@@ -196,7 +196,7 @@ fn observe(
     starts: &Starts,
     scale: &Scale,
     (tried, every): (&mut Tried, u64),
-    passed: Option<Passed>,
+    passed: Option<PassedOver>,
     mut take: impl FnMut(u32, Service),
     stop: &StopCheck,
 ) -> Result<(), Error> {
@@ -277,6 +277,32 @@ mod tests {
             is_seen: true,
         };
         (0..count).map(served).collect()
+    }
+
+    #[test]
+    fn requests_that_are_kept_stand_for_all_that_a_station_compares() {
+        let of = |op, lbn| StationRequest { op, lbn, blocks: 8, fua: false };
+        let (read, write) = (|lbn| of(Operation::Read, lbn), |lbn| of(Operation::Write, lbn));
+        // The request itself, one of the other operation, and so many reads.
+        for (reads, compared) in [(0, 0), (3, 3), (20, 20), (1_000, COMPARED as u64)] {
+            let line = Line { order: Order::Sptf, band_blocks: 1, first: First::Writes };
+            let passed = PassedOver { line, each: 8 };
+            let waiting: VecDeque<(u32, StationRequest)> = [read(0), write(1)]
+                .into_iter()
+                .chain((2..2 + reads).map(read))
+                .map(|asked| (0, asked))
+                .collect();
+            let mut stood_for = Vec::new();
+            for picked in 0..240 {
+                let (kept, weight) = passed.of(&waiting, 0, picked);
+                let kept: Vec<&StationRequest> = kept.collect();
+                assert!(
+                    kept.len() <= 8 && kept.iter().all(|asked| asked.op == Operation::Read && asked.lbn > 1)
+                );
+                stood_for.push(kept.len() as u64 * u64::from(weight));
+            }
+            assert_eq!(stood_for.iter().sum::<u64>(), 240 * compared, "{reads}");
+        }
     }
 
     #[test]
