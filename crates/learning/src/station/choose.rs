@@ -83,19 +83,20 @@ const MORE: [&[Feature]; 4] = [
 /// away.
 const CLEAR: f64 = 0.02;
 
-/// Loss of the mean logarithm of the probability that an order by times may have to one by distances. It compares distances by classes of a
-/// factor of two, and the other to the block. Of a drive that orders its commands by position it is 0.02; of disks behind a host that
-/// does, whose buffers take the writes, 0.04 to 0.14; of traces in another order 0.2 and more (docs/notes/2026-11-station.md).
+/// Difference of the mean logarithm of the probability up to which an order by times and one by distances are equals, so that the demerit
+/// decides. The first compares distances by classes of a factor of two, and the other to the block. A drive that orders its commands by
+/// position makes the first likelier by 0.15 to 0.45, or less likely by 0.02 where its buffer takes writes; disks behind a host that does
+/// make it less likely by 0.05 to 0.14, and traces in another order by 0.2 and more (docs/notes/2026-11-station.md).
 const CLOSE: f64 = 0.05;
 
 /// Factor by which a demerit may exceed the best one.
 const TOLERATED: f64 = 3.0;
 
 /// Demerit up to which no device counts as having run away: of arrivals that follow no completion, which collect queues by chance,
-/// and of others. Replays keep the clients of a device: of disks behind SPTF, whose order distances show in part, the likeliest
-/// structure has 0.06, and is 10 to 30 % off.
+/// and of others. Replays keep the clients of a device: of disks behind SPTF, the one server that holds at every number outstanding has
+/// up to 0.07, and a server for each request, which is right at that number alone, 0.01.
 const HARMLESS_OPEN: f64 = 0.25;
-const HARMLESS_FOLLOWED: f64 = 0.05;
+const HARMLESS_FOLLOWED: f64 = 0.1;
 
 /// Share of overtaking requests up to which a device keeps their order, and from which on a prediction does not.
 const IN_ORDER: f64 = 0.001;
@@ -176,9 +177,12 @@ pub(super) fn choose(
         let line = Line { order: Order::Sptf, band_blocks: 1, ..line };
         let by_time = (1, Observed::of(runs, 1, Some(line), capacity_blocks, stop)?);
         let trial = judge(masks[1], &by_time)?;
-        let is_close = trial.likelihood > likeliest.likelihood - CLOSE;
-        if is_close && trial.demerit <= (likeliest.demerit / 2.0).min(harmless) {
-            trials.retain(|trial| !by_distance(trial));
+        let gain = trial.likelihood - likeliest.likelihood;
+        let is_clear = gain > CLOSE && trial.demerit <= HARMLESS_OPEN;
+        let is_better = gain > -CLOSE && trial.demerit <= (likeliest.demerit / 2.0).min(harmless);
+        if is_clear || is_better {
+            // A server for each request is right at the recorded number alone.
+            trials.retain(|trial| !is_clear && !by_distance(trial));
             trials.push(trial);
             observed.push(by_time);
         }

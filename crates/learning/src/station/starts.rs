@@ -14,15 +14,16 @@ use super::sample::RecordedRequest;
 use crate::error::Error;
 use crate::stop::StopCheck;
 
-/// Event of a request. At equal times, events happen in this order.
+/// Event of a request. At equal times, events happen in this order, as at a [`Station`](seeklab_devices::station::Station): when a
+/// request completes, its server takes one of those that wait, before others arrive, be it in answer to that completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
     /// The request completes.
     Completion,
+    /// Its service starts, after its arrival.
+    Start,
     /// The request arrives.
     Arrival,
-    /// Its service starts.
-    Start,
 }
 
 /// Start of each service of a run.
@@ -93,16 +94,50 @@ impl Starts {
         let mut next = [0; 3];
         std::iter::from_fn(move || {
             let completion = self.completions.get(next[0]).copied();
-            let arrival = Some(next[1] as u32).filter(|_| next[1] < run.len());
-            let start = starts.get(next[2]).copied();
+            let arrival = Some(next[2] as u32).filter(|_| next[2] < run.len());
+            let start = starts.get(next[1]).copied().filter(|index| (*index as usize) < next[2]);
             let first = [
                 completion.map(|index| (run[index as usize].completion, Event::Completion, index)),
-                arrival.map(|index| (run[index as usize].arrival, Event::Arrival, index)),
                 start.map(|index| (self.starts[index as usize], Event::Start, index)),
+                arrival.map(|index| (run[index as usize].arrival, Event::Arrival, index)),
             ];
             let first = first.into_iter().flatten().min()?;
             next[first.1 as usize] += 1;
             Some(first)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use seeklab_core::Operation;
+    use seeklab_devices::station::parts::StationRequest;
+
+    use super::*;
+
+    /// The events from 10 ns on of three requests, the last of which arrives as the first completes.
+    fn events_from_10(completions: [u64; 3]) -> Vec<(u64, Event, u32)> {
+        let asked = StationRequest { op: Operation::Read, lbn: 0, blocks: 8, fua: false };
+        let requests = [0, 1, 10].into_iter().zip(completions).map(|(arrival, completion)| RecordedRequest {
+            arrival: Instant::from_ns(arrival),
+            completion: Instant::from_ns(completion),
+            asked,
+            counts: true,
+            is_seen: true,
+        });
+        let run: Vec<RecordedRequest> = requests.collect();
+        let starts = Starts::of(&run, 1, &StopCheck::default()).unwrap();
+        let events = starts.events(&run).map(|(time, event, index)| (time.as_ns(), event, index));
+        events.skip_while(|(time, ..)| *time < 10).collect()
+    }
+
+    #[test]
+    fn request_that_arrives_as_another_completes_comes_after_the_start_of_the_next() {
+        let (completion, start, arrival) = (Event::Completion, Event::Start, Event::Arrival);
+        let in_order = [(10, completion, 0), (10, start, 1), (10, arrival, 2), (20, completion, 1)];
+        assert_eq!(events_from_10([10, 20, 30])[..4], in_order);
+        // It was taken itself.
+        let overtakes = [(10, completion, 0), (10, arrival, 2), (10, start, 2), (20, completion, 2)];
+        assert_eq!(events_from_10([10, 30, 20])[..4], overtakes);
     }
 }

@@ -194,13 +194,27 @@ fn fit_finds_the_operation_that_overtakes_others() {
     assert_eq!(without.first, First::None, "no operation is preferred there");
 }
 
-/// The trace of a disk that serves what it can reach first: a seek by distance, then the turn of the platter (8 ms) to the request. `first` comes
-/// before all others and takes 0.2 ms.
-fn positioned(first: Option<Operation>, gap_us: u64, count: usize, seed: u64) -> Vec<TraceRecord> {
+/// Blocks of a disk that serves what it can reach first.
+const POSITIONED_BLOCKS: u64 = 1 << 24;
+
+/// The service of a request by that disk at a time, after one at `last`: a seek by distance, then the turn of the platter (8 ms) to the
+/// request. An operation that comes before all others takes 0.2 ms.
+fn positioned_us(record: &TraceRecord, now: Instant, last: u64, first: Option<Operation>) -> u64 {
     const TURN_US: u64 = 8_000;
-    const BLOCKS: u64 = 1 << 24;
+    if Some(record.op) == first {
+        return 200;
+    }
+    let way = record.lbn.abs_diff(last) as f64 / POSITIONED_BLOCKS as f64;
+    let seek_us = 1_000 + (6_000.0 * way.sqrt()) as u64;
+    let angle_us = record.lbn.wrapping_mul(0x9E37_79B9_7F4A_7C15) % TURN_US;
+    let under_us = (now.as_ns() / 1_000 + seek_us) % TURN_US;
+    seek_us + (angle_us + TURN_US - under_us) % TURN_US + 100
+}
+
+/// The trace of that disk under random arrivals.
+fn positioned(first: Option<Operation>, gap_us: u64, count: usize, seed: u64) -> Vec<TraceRecord> {
     let mut stream = Seed(seed).stream("trace");
-    let mut records = requests(&mut stream, BLOCKS, gap_us, count);
+    let mut records = requests(&mut stream, POSITIONED_BLOCKS, gap_us, count);
     let (mut waiting, mut next, mut last, mut free) = (Vec::new(), 0, 0_u64, Instant::ZERO);
     while next < count || !waiting.is_empty() {
         while next < count && (records[next].arrival <= free || waiting.is_empty()) {
@@ -208,16 +222,7 @@ fn positioned(first: Option<Operation>, gap_us: u64, count: usize, seed: u64) ->
             waiting.push(next);
             next += 1;
         }
-        let service_us = |index: usize| {
-            let TraceRecord { op, lbn, .. } = records[index];
-            if Some(op) == first {
-                return 200;
-            }
-            let seek_us = 1_000 + (6_000.0 * (lbn.abs_diff(last) as f64 / BLOCKS as f64).sqrt()) as u64;
-            let angle_us = lbn.wrapping_mul(0x9E37_79B9_7F4A_7C15) % TURN_US;
-            let under_us = (free.as_ns() / 1_000 + seek_us) % TURN_US;
-            seek_us + (angle_us + TURN_US - under_us) % TURN_US + 100
-        };
+        let service_us = |index: usize| positioned_us(&records[index], free, last, first);
         let key = |index: usize| (Some(records[index].op) != first, service_us(index), index);
         let place = (0..waiting.len()).min_by_key(|place| key(waiting[*place])).unwrap();
         let index = waiting.remove(place);
@@ -226,6 +231,45 @@ fn positioned(first: Option<Operation>, gap_us: u64, count: usize, seed: u64) ->
         last = records[index].lbn;
     }
     records
+}
+
+/// The trace of that disk with as many requests outstanding: it has taken the next one when another arrives.
+fn positioned_closed(outstanding: usize, count: usize, seed: u64) -> Vec<TraceRecord> {
+    let mut stream = Seed(seed).stream("trace");
+    let mut records = requests(&mut stream, POSITIONED_BLOCKS, 1, count);
+    records.iter_mut().for_each(|record| record.arrival = Instant::ZERO);
+    let mut waiting: Vec<usize> = (0..outstanding).collect();
+    let (mut next, mut last, mut now) = (outstanding, 0, Instant::ZERO);
+    let mut served = waiting.remove(0);
+    loop {
+        now += Duration::from_us(positioned_us(&records[served], now, last, None));
+        (records[served].completion, last) = (Some(now), records[served].lbn);
+        let service_us = |index: usize| positioned_us(&records[index], now, last, None);
+        let nearest = (0..waiting.len()).min_by_key(|place| (service_us(waiting[*place]), *place));
+        if next < count {
+            records[next].arrival = now;
+            waiting.push(next);
+            next += 1;
+        }
+        match nearest {
+            Some(place) => served = waiting.remove(place),
+            None => return records,
+        }
+    }
+}
+
+/// The mean response in ms of a device with as many of the requests outstanding.
+fn closed_mean(device: &mut dyn Device, records: &[TraceRecord], outstanding: usize) -> f64 {
+    let mut requests = (0..).zip(records).map(|(id, record)| record.request(id));
+    let mut completions = Vec::new();
+    requests.by_ref().take(outstanding).for_each(|request| device.submit(Instant::ZERO, request).unwrap());
+    while let Some(now) = device.next_event() {
+        let before = completions.len();
+        device.poll(now, &mut completions);
+        let ended = completions.len() - before;
+        requests.by_ref().take(ended).for_each(|request| device.submit(now, request).unwrap());
+    }
+    mean(completions.iter().map(|completion| completion.response_time().as_ms()))
 }
 
 #[test]
@@ -248,6 +292,21 @@ fn fit_finds_that_the_shortest_service_comes_first() {
             let ((ours, p99), (theirs, measured_p99)) = (reads(ours), reads(measured(&fresh).collect()));
             let errors = [ours / theirs - 1.0, p99 / measured_p99 - 1.0];
             assert!(errors[0].abs() < 0.04 && errors[1].abs() < 0.1, "{first:?} {gap_us}: {errors:?}");
+        }
+    }
+}
+
+#[test]
+fn clone_of_a_disk_that_orders_by_position_holds_with_any_number_outstanding() {
+    for fitted_to in [4, 32] {
+        let parameters = fitted(&positioned_closed(fitted_to, 20_000, 7));
+        assert_eq!((parameters.servers, parameters.order), (1, Order::Sptf), "{fitted_to}");
+        for outstanding in [4, 8, 32] {
+            let fresh = positioned_closed(outstanding, 20_000, 9);
+            let mut station = Station::new(&parameters, Seed(1), "disk0").unwrap();
+            let (ours, theirs) = (closed_mean(&mut station, &fresh, outstanding), mean(measured(&fresh)));
+            let error = ours / theirs - 1.0;
+            assert!(error.abs() < 0.1, "{fitted_to} {outstanding}: {error}");
         }
     }
 }
