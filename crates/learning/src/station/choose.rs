@@ -86,7 +86,7 @@ const CLEAR: f64 = 0.02;
 /// Difference of the mean logarithm of the probability up to which an order by times and one by distances are equals, so that the demerit
 /// decides. The first compares distances by classes of a factor of two, and the other to the block. A drive that orders its commands by
 /// position makes the first likelier by 0.15 to 0.45, or less likely by 0.02 where its buffer takes writes; disks behind a host that does
-/// make it less likely by 0.05 to 0.14, and traces in another order by 0.2 and more (docs/notes/2026-11-station.md).
+/// make it from 0.01 likelier to 0.14 less likely, and traces in another order less likely by 0.3 and more (docs/notes/2026-11-station.md).
 const CLOSE: f64 = 0.05;
 
 /// Factor by which a demerit may exceed the best one.

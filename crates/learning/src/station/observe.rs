@@ -181,7 +181,7 @@ fn looked_at(run: &[RecordedRequest], starts: &Starts) -> u64 {
     let mut arrivals = waiting().map(|(seen, _)| seen.arrival).peekable();
     let mut arrived = 0_u32;
     let looked_at = (0..).zip(begins).map(|(begun, begin)| {
-        while arrivals.next_if(|arrival| *arrival <= begin).is_some() {
+        while arrivals.next_if(|arrival| *arrival < begin).is_some() {
             arrived += 1;
         }
         let length = arrived - begun;
